@@ -1,0 +1,22 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace srun {
+
+// Hostile bytes for a terminal or log line (I9): printable ASCII and valid UTF-8 without control characters stay,
+// everything else becomes \n, \t, \\ or \xHH; cut with "…" after `limit` bytes of output. Never more than one line.
+std::string escape_for_terminal(std::string_view bytes, size_t limit = 4096);
+
+// Appends a JSON string, quotes included. Bytes that are not valid UTF-8 become \udc80+(byte-0x80), the lone
+// surrogates of Python's "surrogateescape", so that every byte sequence can be got back exactly.
+void append_json_string(std::string& out, std::string_view bytes);
+
+// The candidate with the smallest edit distance to `name` if that is small enough to be a likely slip, else empty.
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+// "1 rule", "2 rules".
+std::string count_of(size_t count, std::string_view noun);
+
+}  // namespace srun

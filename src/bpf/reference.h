@@ -1,0 +1,15 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "bpf/program.h"
+
+namespace srun::bpf {
+
+// The reference interpreter: a plain switch over the classic instructions; every other engine is compared with it.
+// Seccomp flavour. Never fails: X = 0 in DIV/MOD ends with 0 as in the kernel.
+uint32_t run_reference(const Program& program, const CallData& call) noexcept;
+// Packet flavour; big-endian loads, an out-of-bounds load ends with 0. `wire_length` is what LD LEN gives.
+uint32_t run_reference(const Program& program, std::span<const uint8_t> packet, uint32_t wire_length) noexcept;
+
+}  // namespace srun::bpf

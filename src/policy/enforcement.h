@@ -1,0 +1,76 @@
+#pragma once
+// What lowering makes of the policies: everything that the launcher, the supervisor and the report need, as data.
+// Built once before launch, then read-only; shared by all threads.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bpf/compiler.h"
+#include "bpf/verdict_cache.h"
+
+namespace srun::policy {
+
+// Where a rule stands, for denials. `layer` indexes Enforcement::layers.
+struct RuleRef {
+  uint16_t layer = 0;
+  std::string file;     // as shown to the user: "ci.json", "(command line)", "(guard layer)", "docker-default"
+  uint32_t line = 0;    // 1-based; 0: no line (built in)
+  std::string pointer;  // "#/syscalls/3"; "#/default"; for the guard layer its part: "namespaces"
+  std::string reason;   // the rule's "reason", may be empty
+  bool is_default = false;  // nothing matched: `default` or the implicit default decided
+  bool newer_than_table = false;  // the number is unknown to the table (or the OCI profile): ENOSYS
+};
+
+enum class Action : uint8_t { kAllow, kLog, kReturn, kErrno, kTrap, kKill, kCheck };
+
+// Acts that only the supervisor can decide, from scalars: is the process named in the arguments a member (H4, H6)?
+// What "continue" means for each is documented where the supervisor answers.
+enum class Check : uint8_t {
+  kNone,
+  kPidArgument0,        // kill(pid…), sched_set*(pid…): 0 is self
+  kTgidTid,             // tgkill(tgid, tid, …)
+  kPriority,            // setpriority/ioprio_set(which, who, …)
+  kPtrace,              // ptrace(request, pid, …)
+  kKill,                // kill(pid, …) with 0, -1 and groups expanded over members
+  kAffinity,            // sched_getaffinity/sched_setaffinity: answered from the task's own mask (H21)
+};
+
+struct Verdict {
+  Action action = Action::kAllow;
+  Check check = Check::kNone;
+  int32_t value = 0;      // errno for kErrno (positive), the value for kReturn, the data for kTrap
+  bool quiet = false;     // decided in the kernel, not reported
+  bool notified = false;  // the kernel's program asks the supervisor (USER_NOTIF)
+  RuleRef rule;
+};
+
+struct LayerInfo {
+  std::string name;         // file or NAME as given; "(guard layer)"
+  std::string description;
+  bool oci = false;
+};
+
+struct EnvironmentRules {
+  bool present = false;
+  std::vector<std::string> keep;   // patterns; empty list means "no keep given": everything not dropped stays
+  bool keep_given = false;
+  std::vector<std::string> drop;   // patterns, @secrets already expanded
+  std::vector<std::pair<std::string, std::string>> set;
+};
+
+// The copy's return value is action | index into `verdicts`; so an answer is found without searching.
+struct Enforcement {
+  std::vector<LayerInfo> layers;     // guard layer first, then policies in command-line order
+  std::vector<Verdict> verdicts;
+  std::vector<bpf::VerdictReturn> returns;  // parallel to verdicts
+  std::vector<bpf::Layer> rules;     // parallel to layers: for explain, tests and the fix check
+  std::optional<bpf::CompiledStack> programs;  // always set by lower()
+  EnvironmentRules environment;
+  std::vector<std::string> unrestricted;  // parts no layer restricts (H42): "files", "network", …
+  std::vector<std::string> notes;         // warnings and what was left out, one line each, to be shown
+  std::string display_name;               // for SANDBOX_RUN=
+  bool audit = false;                     // --audit: only the guard layer is enforced, the rest is reported
+};
+
+}  // namespace srun::policy
