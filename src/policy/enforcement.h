@@ -34,6 +34,7 @@ enum class Check : uint8_t {
   kPtrace,              // ptrace(request, pid, …)
   kKill,                // kill(pid, …) with 0, -1 and groups expanded over members
   kAffinity,            // sched_getaffinity/sched_setaffinity: answered from the task's own mask (H21)
+  kOwnerArgument2,      // fcntl(fd, F_SETOWN, owner): a pid, or a process group if negative; 0 never comes here
 };
 
 struct Verdict {
@@ -42,6 +43,9 @@ struct Verdict {
   int32_t value = 0;      // errno for kErrno (positive), the value for kReturn, the data for kTrap
   bool quiet = false;     // decided in the kernel, not reported
   bool notified = false;  // the kernel's program asks the supervisor (USER_NOTIF)
+  // --audit: what the rule would have done; then `action` is kLog and `value` is that of the audited action.
+  // kAllow: nothing is audited.
+  Action audited = Action::kAllow;
   RuleRef rule;
 };
 
@@ -51,11 +55,11 @@ struct LayerInfo {
   bool oci = false;
 };
 
+// One layer's rules for variables, applied by apply_environment() (policy/environment.h): what matches `drop` and not
+// `keep` goes, then `set` is put in. A policy with `keep` and no `drop` means "nothing else" and has "*" in `drop`.
 struct EnvironmentRules {
-  bool present = false;
-  std::vector<std::string> keep;   // patterns; empty list means "no keep given": everything not dropped stays
-  bool keep_given = false;
-  std::vector<std::string> drop;   // patterns, @secrets already expanded
+  std::vector<std::string> keep;   // patterns with * and ?
+  std::vector<std::string> drop;   // the same, @secrets already expanded
   std::vector<std::pair<std::string, std::string>> set;
 };
 
@@ -66,7 +70,7 @@ struct Enforcement {
   std::vector<bpf::VerdictReturn> returns;  // parallel to verdicts
   std::vector<bpf::Layer> rules;     // parallel to layers: for explain, tests and the fix check
   std::optional<bpf::CompiledStack> programs;  // always set by lower()
-  EnvironmentRules environment;
+  std::vector<EnvironmentRules> environment;  // applied one after the other; empty: not restricted
   std::vector<std::string> unrestricted;  // parts no layer restricts (H42): "files", "network", …
   std::vector<std::string> notes;         // warnings and what was left out, one line each, to be shown
   std::string display_name;               // for SANDBOX_RUN=
