@@ -25,6 +25,7 @@ struct Event {
   uint16_t verdict = 0;     // index into Enforcement::verdicts
   Outcome outcome = Outcome::kDenied;
   int32_t answer = 0;       // errno (positive) or the value returned
+  uint32_t repeats = 1;     // how many equal decisions (same task, call, arguments, verdict) this event stands for
   char comm[16] = {};       // hostile text, not necessarily terminated
 };
 static_assert(std::is_trivially_copyable_v<Event>);

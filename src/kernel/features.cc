@@ -1,0 +1,89 @@
+#include "kernel/features.h"
+
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "kernel/sys.h"
+
+namespace srun::kernel {
+namespace {
+
+bool pretended(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// With a null program the kernel checks the flags first: EINVAL for an unknown flag, EFAULT for a known one.
+bool seccomp_flag_known(unsigned long flag) {
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr) == -1 && errno == EFAULT;
+}
+
+}  // namespace
+
+KernelVersion parse_kernel_version(std::string_view release) {
+  KernelVersion version;
+  const char* const end = release.data() + release.size();
+  const auto [dot, first_error] = std::from_chars(release.data(), end, version.major);
+  if (first_error != std::errc{} || dot == end || *dot != '.') return {};
+  const auto [rest, second_error] = std::from_chars(dot + 1, end, version.minor);
+  if (second_error != std::errc{}) return {};
+  return version;
+}
+
+Result<Features> probe_features(const std::vector<std::string>& pretend_missing) {
+  for (const std::string& name : pretend_missing)
+    if (std::find(std::begin(kPretendable), std::end(kPretendable), name) == std::end(kPretendable))
+      return failure(Error::from_text("--pretend-missing", name, "known names: landlock, sync-wake, wait-killable, mount-namespace"));
+
+  Features features;
+  utsname names{};
+  if (uname(&names) != 0) return errno_failure(errno, "uname");
+  features.release = names.release;
+  features.kernel = parse_kernel_version(features.release);
+  features.root = geteuid() == 0;
+
+  if (!pretended(pretend_missing, "landlock")) features.landlock_abi = landlock_abi();
+  features.signal_scope = features.landlock_abi >= 6;
+  features.sync_wake_up = features.kernel >= KernelVersion{6, 6} && !pretended(pretend_missing, "sync-wake");
+  if (!seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER))
+    return failure(Error::from_text("seccomp user notification", "",
+                                    "this kernel does not offer it (Linux 5.0 with CONFIG_SECCOMP_FILTER, not refused by an "
+                                    "outer sandbox); run on a newer kernel or outside that sandbox"));
+  features.wait_killable = !pretended(pretend_missing, "wait-killable") &&
+                           seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return errno_failure(errno, "capget");
+  features.effective_capabilities = data[0].effective | (static_cast<uint64_t>(data[1].effective) << 32);
+  for (unsigned cap = 0; cap < 64; ++cap) {
+    const int in_set = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+    if (in_set < 0) break;  // EINVAL: beyond the last capability this kernel knows
+    if (in_set == 1) features.bounding_capabilities |= uint64_t{1} << cap;
+  }
+  features.mount_namespace = !pretended(pretend_missing, "mount-namespace") &&
+                             (features.effective_capabilities & (uint64_t{1} << CAP_SYS_ADMIN)) != 0;
+  return features;
+}
+
+std::vector<std::string> Features::gaps() const {
+  std::vector<std::string> lines;
+  if (landlock_abi == 0)
+    lines.push_back("no Landlock: signals and ptrace to processes outside are decided by the supervisor; boot with lsm=landlock,… to have the kernel do it");
+  else if (!signal_scope)
+    lines.push_back("Landlock ABI " + std::to_string(landlock_abi) + " has no signal scope (Linux 6.12): signals to processes outside are decided by the supervisor");
+  if (!wait_killable)
+    lines.push_back("no killable wait (Linux 5.19): a signal can interrupt a call that is being decided; it is then asked again");
+  if (!sync_wake_up)
+    lines.push_back("no synchronous wake-up (Linux 6.6): tasks that are often asked about share a CPU with the supervisor by affinity");
+  if (root && !mount_namespace)
+    lines.push_back("running as root without CAP_SYS_ADMIN: /proc and /sys files that configure the kernel can't be masked; run as an ordinary user");
+  return lines;
+}
+
+}  // namespace srun::kernel

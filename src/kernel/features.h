@@ -1,0 +1,40 @@
+#pragma once
+// What this host can enforce. Probed by asking the kernel, not by reading versions, wherever asking has no side effect.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace srun::kernel {
+
+struct KernelVersion {
+  unsigned major = 0;
+  unsigned minor = 0;
+  friend auto operator<=>(const KernelVersion&, const KernelVersion&) = default;
+};
+// "6.18.44-fc" → {6, 18}; {0, 0} for text that has no two leading numbers.
+KernelVersion parse_kernel_version(std::string_view release);
+
+struct Features {
+  KernelVersion kernel;
+  std::string release;            // uname -r
+  int landlock_abi = 0;           // 0: absent
+  bool signal_scope = false;      // Landlock ABI 6: signals and ptrace stay inside the target's domain
+  bool sync_wake_up = false;      // Linux 6.6 by version; the service loop tries it on the real listener
+  bool wait_killable = false;     // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
+  bool mount_namespace = false;   // may unshare(CLONE_NEWNS) here
+  uint64_t bounding_capabilities = 0;  // bit set of the caller's bounding set
+  uint64_t effective_capabilities = 0;
+  bool root = false;              // effective uid 0
+
+  // One line per gap, with its remedy where there is one.
+  std::vector<std::string> gaps() const;
+};
+
+// Names for `--pretend-missing`: the probes answer "absent" for these, so that fallbacks can be tested.
+inline constexpr std::string_view kPretendable[] = {"landlock", "sync-wake", "wait-killable", "mount-namespace"};
+[[nodiscard]] Result<Features> probe_features(const std::vector<std::string>& pretend_missing);
+
+}  // namespace srun::kernel
