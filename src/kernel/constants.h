@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "kernel/arch.h"
+
 namespace srun::kernel {
 
 struct Constant {
@@ -14,6 +16,8 @@ struct Constant {
 // Sorted by name. Static storage.
 std::span<const Constant> constants();
 std::optional<uint64_t> find_constant(std::string_view name);
+// As the kernel of that architecture has it: aarch64 has other bits for O_DIRECT, O_DIRECTORY, O_NOFOLLOW, O_LARGEFILE.
+std::optional<uint64_t> find_constant(std::string_view name, Arch arch);
 
 // errno by name ("EPERM" → 1) and back; signals ("SIGSYS" → 31).
 std::optional<int> find_errno(std::string_view name);

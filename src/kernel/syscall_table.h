@@ -18,7 +18,7 @@ namespace srun::kernel {
 enum class Width : uint8_t { kU32, kS32, kU64, kS64 };
 
 // What an argument is: selects the decoder, and tells which calls carry paths, descriptors, addresses.
-enum class ArgKind : uint8_t {
+enum class ArgKind : uint16_t {
 #define SRUN_ARG_KIND(name, width) name,
 #include "kernel/arg_kinds.def"
 #undef SRUN_ARG_KIND
@@ -29,19 +29,30 @@ struct ArgSpec {
   ArgKind kind;
   Width width;
 };
+struct ArgList {
+  uint8_t count;
+  std::array<ArgSpec, 6> args;  // meaningless from `count` on
+};
+// The bits that the kernel looks at; a rule must ignore the others. Usually the width, but 16 bits for file modes
+// (umode_t) and i386's old user and group ids.
+uint64_t significant_bits(ArgSpec argument);
 
 struct Syscall {
   std::string_view name;
   std::array<int16_t, kArchCount> numbers;  // indexed by Arch; -1: this architecture does not have it
-  uint8_t arg_count;
+  uint8_t arg_count;            // here and in `args`: as on x86-64 (i386 where only that has the call); see arguments()
   std::array<ArgSpec, 6> args;
-  uint64_t groups;  // bit set over group indices
+  uint64_t groups;  // ask in_group() and never_notified()
 
   std::optional<uint32_t> number(Arch arch) const {
     const int16_t nr = numbers[static_cast<size_t>(arch)];
     return nr < 0 ? std::nullopt : std::optional<uint32_t>(static_cast<uint32_t>(nr));
   }
 };
+
+// The arguments on one architecture. i386 reads each at 32 bits and has its own forms of some calls (mmap, clone, 64-bit
+// positions in two halves, 16-bit ids); aarch64 orders clone's differently.
+ArgList arguments(const Syscall& call, Arch arch);
 
 // All rows, sorted by name. Static storage.
 std::span<const Syscall> syscalls();
