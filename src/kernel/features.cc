@@ -6,17 +6,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "kernel/sys.h"
 
 namespace srun::kernel {
 namespace {
-
-bool pretended(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // With a null program the kernel checks the flags first: EINVAL for an unknown flag, EFAULT for a known one.
 bool seccomp_flag_known(unsigned long flag) {
@@ -35,11 +30,7 @@ KernelVersion parse_kernel_version(std::string_view release) {
   return version;
 }
 
-Result<Features> probe_features(const std::vector<std::string>& pretend_missing) {
-  for (const std::string& name : pretend_missing)
-    if (std::find(std::begin(kPretendable), std::end(kPretendable), name) == std::end(kPretendable))
-      return failure(Error::from_text("--pretend-missing", name, "known names: landlock, sync-wake, wait-killable, mount-namespace"));
-
+Result<Features> probe_features(const PretendMissing& pretend_missing) {
   Features features;
   utsname names{};
   if (uname(&names) != 0) return errno_failure(errno, "uname");
@@ -47,14 +38,20 @@ Result<Features> probe_features(const std::vector<std::string>& pretend_missing)
   features.kernel = parse_kernel_version(features.release);
   features.root = geteuid() == 0;
 
-  if (!pretended(pretend_missing, "landlock")) features.landlock_abi = landlock_abi();
+  if (!pretend_missing.landlock) features.landlock_abi = landlock_abi();
   features.signal_scope = features.landlock_abi >= 6;
-  features.sync_wake_up = features.kernel >= KernelVersion{6, 6} && !pretended(pretend_missing, "sync-wake");
+  features.sync_wake_up = features.kernel >= KernelVersion{6, 6} && !pretend_missing.sync_wake;
   if (!seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER))
     return failure(Error::from_text("seccomp user notification", "",
                                     "this kernel does not offer it (Linux 5.0 with CONFIG_SECCOMP_FILTER, not refused by an "
                                     "outer sandbox); run on a newer kernel or outside that sandbox"));
-  features.wait_killable = !pretended(pretend_missing, "wait-killable") &&
+  seccomp_notif_sizes sizes{};
+  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return errno_failure(errno, "seccomp(SECCOMP_GET_NOTIF_SIZES)");
+  // The structures have not grown since 5.0; a kernel where they have would write beyond ours.
+  if (sizes.seccomp_notif > sizeof(seccomp_notif) || sizes.seccomp_notif_resp > sizeof(seccomp_notif_resp) ||
+      sizes.seccomp_data > sizeof(seccomp_data))
+    return failure(Error::from_text("seccomp user notification", "", "this kernel's structures are larger than this build knows; a newer sandbox-run is needed"));
+  features.wait_killable = !pretend_missing.wait_killable &&
                            seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -66,7 +63,7 @@ Result<Features> probe_features(const std::vector<std::string>& pretend_missing)
     if (in_set < 0) break;  // EINVAL: beyond the last capability this kernel knows
     if (in_set == 1) features.bounding_capabilities |= uint64_t{1} << cap;
   }
-  features.mount_namespace = !pretended(pretend_missing, "mount-namespace") &&
+  features.mount_namespace = !pretend_missing.mount_namespace &&
                              (features.effective_capabilities & (uint64_t{1} << CAP_SYS_ADMIN)) != 0;
   return features;
 }

@@ -33,8 +33,13 @@ struct Features {
   std::vector<std::string> gaps() const;
 };
 
-// Names for `--pretend-missing`: the probes answer "absent" for these, so that fallbacks can be tested.
-inline constexpr std::string_view kPretendable[] = {"landlock", "sync-wake", "wait-killable", "mount-namespace"};
-[[nodiscard]] Result<Features> probe_features(const std::vector<std::string>& pretend_missing);
+// What the probes shall answer "absent" for, so that fallbacks can be tested on a host that has everything.
+struct PretendMissing {
+  bool landlock = false;
+  bool sync_wake = false;
+  bool wait_killable = false;
+  bool mount_namespace = false;
+};
+[[nodiscard]] Result<Features> probe_features(const PretendMissing& pretend_missing);
 
 }  // namespace srun::kernel

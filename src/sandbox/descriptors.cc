@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include "base/unique_fd.h"
 

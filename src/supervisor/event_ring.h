@@ -48,6 +48,8 @@ class EventRing {
     waiting_.store(false, std::memory_order_seq_cst);
     return false;
   }
+  // Consumer: will not sleep after all.
+  void cancel_wait() { waiting_.store(false, std::memory_order_seq_cst); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:

@@ -31,6 +31,7 @@ SANDBOX_RUN = os.environ.get("SANDBOX_RUN_BINARY") or os.path.join(BIN, "sandbox
 MARKER = "SANDBOX_RUN_E2E_MARKER"
 MUST_WORK = os.environ.get("SANDBOX_RUN_MUST_WORK") == "1"
 SKIPPED = 77
+OWN_NAMES = ("sandbox-run", "srun-")  # comm of guard and supervisor
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -267,10 +268,10 @@ class Sandbox:
     def supervisors(self):
         """Descendants that run sandbox-run's own binary: the supervisor (one process in the present design), and for a
         moment before its exec the target."""
-        return [one.pid for one in descendants(self.guard) if one.alive and one.comm.startswith("sandbox-run")]
+        return [one.pid for one in descendants(self.guard) if one.alive and one.comm.startswith(OWN_NAMES)]
 
     def targets(self):
-        return [one.pid for one in descendants(self.guard) if one.alive and not one.comm.startswith("sandbox-run")]
+        return [one.pid for one in descendants(self.guard) if one.alive and not one.comm.startswith(OWN_NAMES)]
 
     def wait_for_target(self, comm, timeout=10):
         """The pid of the first living descendant with that comm."""

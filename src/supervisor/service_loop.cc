@@ -1,0 +1,178 @@
+#include "supervisor/service_loop.h"
+
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kernel/sys.h"
+
+namespace srun::supervisor {
+namespace {
+
+constexpr uint64_t kHoldAtMost = 100'000'000;     // a counted repeat is told after this many nanoseconds
+constexpr uint64_t kIdentityAge = 10'000'000;     // comm and tgid are read again after a pause of this length
+
+bool same_decision(const report::Event& held, const bpf::CallData& call, uint16_t verdict) {
+  return held.verdict == verdict && held.nr == static_cast<uint32_t>(call.nr) && held.audit_arch == call.arch &&
+         std::memcmp(held.args, call.args, sizeof held.args) == 0;
+}
+
+}  // namespace
+
+ServiceLoop::ServiceLoop(const policy::Enforcement& enforcement, const ServiceOptions& options, BorrowedFd listener,
+                         BorrowedFd wake, Membership membership, EventRing& ring)
+    : enforcement_(enforcement),
+      options_(options),
+      listener_(listener),
+      wake_(wake),
+      ring_(ring),
+      affinity_(options.mode, options.sync_available, options.root_mask, listener, tasks_),
+      dispatcher_(enforcement, membership, affinity_) {}
+
+void ServiceLoop::run(pid_t target) {
+  affinity_.start(target);
+  // The kernel checks that the request is zero (5.5); its size never shrinks, so the header's struct is large enough for
+  // what a kernel of any version writes: seccomp_notif has not grown since 5.0.
+  seccomp_notif request;
+  seccomp_notif_resp response;
+  uint64_t served = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    std::memset(&request, 0, sizeof request);
+    if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) {
+      const int error = errno;
+      if (error == EINTR) {
+        housekeeping(kernel::monotonic_ns(), false);
+        continue;
+      }
+      if (error == ENOENT) {
+        // Either the asking task was killed before we read its question (crun#526: go on), or nobody is left under the
+        // filter, for which newer kernels answer ENOENT for ever. POLLHUP tells.
+        pollfd entry{listener_.get(), POLLIN, 0};
+        if (poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0 && (entry.revents & POLLIN) == 0) break;
+        continue;
+      }
+      break;  // EBADF, EFAULT, EINVAL: a fault of ours; leaving closes the listener, which answers ENOSYS to all
+    }
+
+    const uint64_t now = kernel::monotonic_ns();
+    TaskRecord& task = tasks_.get(static_cast<int32_t>(request.pid), [this](TaskRecord& old) {
+      flush_held(old);
+      affinity_.forget(old);
+    });
+    bpf::CallData call;
+    static_assert(sizeof call == sizeof request.data);
+    std::memcpy(static_cast<void*>(&call), &request.data, sizeof call);
+    affinity_.on_notification(task, now);
+    // pid 0: the task is in a pid namespace that we can't see; nothing about it can be decided from numbers.
+    const Answer answer = request.pid != 0 ? dispatcher_.decide(call, task, now) : Answer::refuse(EPERM);
+    if (answer.report) report(answer, call, task, now);
+    if (answer.internal_error) internal_errors_.fetch_add(1, std::memory_order_relaxed);
+
+    std::memset(&response, 0, sizeof response);
+    response.id = request.id;
+    switch (answer.kind) {
+      case Answer::Kind::kContinue:
+        // The only CONTINUE of this program; answer.reason (dispatcher.h) says why each is safe (I1).
+        if (answer.reason != ContinueReason::kNone) response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+        else response.error = -EPERM;
+        break;
+      case Answer::Kind::kErrno: response.error = -answer.value; break;
+      case Answer::Kind::kValue: response.val = answer.value; break;
+    }
+    // ENOENT: the task died or took a signal after RECV; normal under load. EINPROGRESS can't be: nobody else answers.
+    // After any other failure the task waits until the listener closes, and then gets ENOSYS: never "allow".
+    static_cast<void>(ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &response));
+    served_.store(++served, std::memory_order_relaxed);
+    announce_wishes();
+  }
+  housekeeping(kernel::monotonic_ns(), true);
+  finished_.store(true, std::memory_order_release);
+  wake_consumer();
+}
+
+void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRecord& task, uint64_t now) {
+  if (!options_.every_event && task.held.repeats > 0 && same_decision(task.held, call, answer.verdict)) {
+    // A tight loop of equal denials costs a counter. The first one was reported at once.
+    ++task.held.repeats;
+    if (now - task.held_since_ns > kHoldAtMost) {
+      report::Event event = task.held;
+      --event.repeats;
+      push(event);
+      task.held.repeats = 1;
+      task.held_since_ns = now;
+    }
+    return;
+  }
+  flush_held(task);
+  if (task.identity_ns == 0 || now - task.identity_ns > kIdentityAge) {
+    // The task is asleep until our answer, so /proc still has it; after the answer it may exec or end.
+    if (const std::optional<TaskStatus> status = task_status(task.tid)) task.tgid = status->tgid;
+    static_cast<void>(read_comm(task.tid, task.comm));
+  }
+  task.identity_ns = now;
+
+  report::Event event;
+  event.time_ns = kernel::realtime_ns();
+  event.tid = task.tid;
+  event.tgid = task.tgid;
+  event.audit_arch = call.arch;
+  event.nr = static_cast<uint32_t>(call.nr);
+  std::memcpy(event.args, call.args, sizeof event.args);
+  event.instruction_pointer = call.instruction_pointer;
+  event.verdict = answer.verdict;
+  event.outcome = answer.outcome;
+  event.answer = answer.value;
+  std::memcpy(event.comm, task.comm, sizeof event.comm);
+  push(event);
+  if (!options_.every_event) {
+    task.held = event;  // repeats == 1 stands for the one just pushed; flush_held() tells what came after it
+    task.held_since_ns = now;
+    ++held_;
+  }
+}
+
+void ServiceLoop::push(const report::Event& event) {
+  if (ring_.push(event) && ring_.take_wake_request()) wake_consumer();
+}
+
+void ServiceLoop::flush_held(TaskRecord& task) {
+  if (task.held.repeats == 0) return;
+  if (task.held.repeats > 1) {
+    report::Event event = task.held;
+    --event.repeats;
+    push(event);
+  }
+  task.held.repeats = 0;
+  --held_;
+}
+
+void ServiceLoop::housekeeping(uint64_t now, bool all) {
+  affinity_.reap(now);
+  if (held_ > 0) {
+    tasks_.for_each([&](TaskRecord& task) {
+      if (all || now - task.last_ns > kHoldAtMost) flush_held(task);
+    });
+  }
+  announce_wishes();
+}
+
+void ServiceLoop::announce_wishes() {
+  const bool leases = affinity_.busy();
+  const bool wants_poke = held_ > 0 || leases;
+  if (wants_poke == wants_poke_.load(std::memory_order_relaxed) && leases == has_leases_.load(std::memory_order_relaxed)) return;
+  has_leases_.store(leases, std::memory_order_relaxed);
+  wants_poke_.store(wants_poke, std::memory_order_seq_cst);
+  if (wants_poke && ring_.take_wake_request()) wake_consumer();
+}
+
+void ServiceLoop::wake_consumer() {
+  const uint64_t one = 1;
+  // EAGAIN: the counter is full, so the reader is awake already.
+  static_cast<void>(!write(wake_.get(), &one, sizeof one));
+}
+
+}  // namespace srun::supervisor
