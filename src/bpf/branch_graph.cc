@@ -1,5 +1,7 @@
 #include "bpf/branch_graph.h"
 
+#include <algorithm>
+
 namespace srun::bpf {
 
 size_t BranchGraph::Hash::operator()(const BranchNode& node) const {
@@ -36,15 +38,24 @@ NodeId BranchGraph::compare(Branch branch, uint32_t word, uint32_t mask, uint32_
   return intern(node);
 }
 
-std::vector<bool> BranchGraph::reachable(NodeId root) const {
-  std::vector<bool> reached(nodes_.size());
-  reached[root] = true;
-  for (NodeId id = root + 1; id-- > 0;) {  // parents come after their children
-    if (!reached[id] || nodes_[id].leaf) continue;
-    reached[nodes_[id].yes] = true;
-    reached[nodes_[id].no] = true;
+std::vector<NodeId> BranchGraph::reachable(NodeId root) const {
+  marks_.resize(nodes_.size());
+  ++last_mark_;
+  std::vector<NodeId> found;
+  const auto visit = [&](NodeId id) {
+    if (marks_[id] == last_mark_) return;
+    marks_[id] = last_mark_;
+    found.push_back(id);
+  };
+  visit(root);
+  for (size_t next = 0; next < found.size(); ++next) {
+    const BranchNode node = nodes_[found[next]];
+    if (node.leaf) continue;
+    visit(node.yes);
+    visit(node.no);
   }
-  return reached;
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 }  // namespace srun::bpf

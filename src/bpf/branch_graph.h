@@ -36,8 +36,8 @@ class BranchGraph {
 
   const BranchNode& operator[](NodeId id) const { return nodes_[id]; }
   size_t size() const { return nodes_.size(); }
-  // What can be reached from `root`, itself included, as flags indexed by id.
-  std::vector<bool> reachable(NodeId root) const;
+  // What can be reached from `root`, itself included, children before parents.
+  std::vector<NodeId> reachable(NodeId root) const;
 
  private:
   struct Hash {
@@ -47,6 +47,9 @@ class BranchGraph {
 
   std::vector<BranchNode> nodes_;
   std::unordered_map<BranchNode, NodeId, Hash> ids_;
+  // Marks of reachable(), kept so that asking about a small part of a large graph stays cheap. Not thread-safe.
+  mutable std::vector<uint32_t> marks_;
+  mutable uint32_t last_mark_ = 0;
 };
 
 }  // namespace srun::bpf

@@ -10,6 +10,8 @@ namespace {
 // Tests evaluated while one searching form is built; beyond it the linear form is taken. Far above what a program of
 // 4096 instructions can use.
 constexpr size_t kSearchBudget = 1'000'000;
+// A searching form that has made this many times the nodes that it may end with is given up.
+constexpr size_t kWaste = 3;
 
 constexpr uint32_t low_word(uint8_t arg) { return 16 + 8 * uint32_t{arg}; }
 constexpr uint32_t high_word(uint8_t arg) { return low_word(arg) + 4; }
@@ -92,7 +94,7 @@ NodeId DecisionBuilder::build(const std::vector<RulesId>& layers) {
     const size_t linear_size = emitted_size(graph_, best);
     size_t allowed = goal_ == Goal::kSmallest ? linear_size : linear_size + linear_size / 2 + 8;
     for (const Order order : {Order::kAsWritten, Order::kMostTested}) {
-      const std::optional<NodeId> candidate = searching(layers, order);
+      const std::optional<NodeId> candidate = searching(layers, order, kWaste * allowed);
       if (!candidate) continue;
       const size_t size = emitted_size(graph_, *candidate);
       if (size > allowed || size > kMaxInstructions) continue;
@@ -145,8 +147,9 @@ NodeId DecisionBuilder::ask(TestId id, NodeId yes, NodeId no) {
   return search_variable(test.variable, segments);
 }
 
-std::optional<NodeId> DecisionBuilder::searching(const std::vector<RulesId>& layers, Order order) {
+std::optional<NodeId> DecisionBuilder::searching(const std::vector<RulesId>& layers, Order order, size_t node_limit) {
   search_memo_.clear();
+  largest_graph_ = graph_.size() + node_limit;
   search_budget_ = kSearchBudget;
   std::vector<OpenLayer> open;
   for (size_t layer = 0; layer < layers.size(); ++layer) open.push_back({static_cast<uint32_t>(layer), layers[layer]});
@@ -197,7 +200,7 @@ std::optional<NodeId> DecisionBuilder::search_from(Running running, std::vector<
     std::vector<OpenLayer> rest;
     for (const OpenLayer& layer : undecided) {
       const size_t cost = rules_[layer.rules].rules.size() + 1;
-      if (cost > search_budget_) return std::nullopt;
+      if (cost > search_budget_ || graph_.size() > largest_graph_) return std::nullopt;
       search_budget_ -= cost;
       rest.push_back({layer.layer, specialise(layer.rules, variable, starts[i])});
     }

@@ -74,7 +74,7 @@ class DecisionBuilder {
                      std::map<std::pair<size_t, Class>, NodeId>& memo);
   NodeId ask(TestId test, NodeId yes, NodeId no);
 
-  std::optional<NodeId> searching(const std::vector<RulesId>& layers, Order order);
+  std::optional<NodeId> searching(const std::vector<RulesId>& layers, Order order, size_t node_limit);
   std::optional<NodeId> search_from(Running running, std::vector<OpenLayer> open, Order order);
   Variable next_variable(const std::vector<OpenLayer>& open, Order order) const;
   RulesId specialise(RulesId rules, const Variable& variable, uint64_t value);
@@ -91,6 +91,7 @@ class DecisionBuilder {
   std::map<std::vector<RulesId>, NodeId> built_;
   std::map<std::vector<uint32_t>, NodeId> search_memo_;
   size_t search_budget_ = 0;
+  size_t largest_graph_ = 0;
 };
 
 }  // namespace srun::bpf

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "bpf/opcodes.h"
 
@@ -40,9 +41,8 @@ class Emitter {
   Emitter(const BranchGraph& graph, NodeId root) : graph_(graph), root_(root) {}
 
   std::vector<Instruction> run() {
-    const std::vector<bool> reached = graph_.reachable(root_);
-    const auto nodes = static_cast<size_t>(std::count(reached.begin(), reached.end(), true));
-    if (nodes > kMaxInstructions) return {};
+    const std::vector<NodeId> reached = graph_.reachable(root_);
+    if (reached.size() > kMaxInstructions) return {};
     prepare(reached);
     place(root_);
     if (code_.size() > kMaxInstructions) return {};
@@ -51,20 +51,25 @@ class Emitter {
   }
 
  private:
-  void prepare(const std::vector<bool>& reached) {
-    needed_.resize(reached.size());
-    tree_size_.resize(reached.size());
-    positions_.resize(reached.size(), {kNowhere, kNowhere, kNowhere});
-    needed_[root_][kLoad] = true;
-    for (NodeId id = 0; id <= root_; ++id) {
-      if (!reached[id]) continue;
+  struct Place {
+    std::array<bool, 3> needed{};  // which entries some jump uses
+    std::array<uint32_t, 3> position{kNowhere, kNowhere, kNowhere};
+    double tree_size = 1;  // shared nodes counted each time; a double, since that can grow exponentially
+  };
+
+  void prepare(const std::vector<NodeId>& reached) {
+    places_.reserve(reached.size());
+    for (const NodeId id : reached) {
+      Place& place = places_[id];
       const BranchNode& node = graph_[id];
-      tree_size_[id] = 1;
       if (node.leaf) continue;
-      tree_size_[id] += tree_size_[node.yes] + tree_size_[node.no];
-      needed_[node.yes][entry_from(node, graph_[node.yes])] = true;
-      needed_[node.no][entry_from(node, graph_[node.no])] = true;
+      for (const NodeId child : {node.yes, node.no}) {
+        Place& target = places_.at(child);
+        place.tree_size += target.tree_size;
+        target.needed[entry_from(node, graph_[child])] = true;
+      }
     }
+    places_.at(root_).needed[kLoad] = true;
   }
 
   uint32_t push(uint16_t code, uint32_t k, uint32_t jt = 0, uint32_t jf = 0) {
@@ -74,26 +79,27 @@ class Emitter {
 
   // Depth is at most the number of nodes on one path, which is bounded by kMaxInstructions.
   void place(NodeId id) {
-    if (positions_[id][kReady] != kNowhere) return;
+    Place& self = places_.at(id);
+    if (self.position[kReady] != kNowhere) return;
     const BranchNode& node = graph_[id];
-    auto& position = positions_[id];
     if (node.leaf) {
-      position[kReady] = push(kRetK, node.k);
+      self.position[kReady] = push(kRetK, node.k);
       return;
     }
     // The smaller side follows at once, so that the distance to the other one is short.
-    const bool yes_is_near = tree_size_[node.yes] <= tree_size_[node.no];
+    const bool yes_is_near = places_.at(node.yes).tree_size <= places_.at(node.no).tree_size;
     place(yes_is_near ? node.no : node.yes);
     place(yes_is_near ? node.yes : node.no);
     bring_near(node, node.yes);
     bring_near(node, node.no);
-    position[kReady] = push(opcode(node.branch), node.k, distance(node, node.yes), distance(node, node.no));
-    const auto& needed = needed_[id];
-    if (node.mask != kAllBits && (needed[kLoad] || needed[kMask])) position[kMask] = push(kAndK, node.mask);
-    if (needed[kLoad]) position[kLoad] = push(kLdAbsW, node.word);
+    self.position[kReady] = push(opcode(node.branch), node.k, distance(node, node.yes), distance(node, node.no));
+    if (node.mask != kAllBits && (self.needed[kLoad] || self.needed[kMask])) {
+      self.position[kMask] = push(kAndK, node.mask);
+    }
+    if (self.needed[kLoad]) self.position[kLoad] = push(kLdAbsW, node.word);
   }
 
-  uint32_t& target(const BranchNode& from, NodeId to) { return positions_[to][entry_from(from, graph_[to])]; }
+  uint32_t& target(const BranchNode& from, NodeId to) { return places_.at(to).position[entry_from(from, graph_[to])]; }
 
   uint32_t distance(const BranchNode& from, NodeId to) {
     return static_cast<uint32_t>(code_.size()) - target(from, to) - 1;
@@ -109,9 +115,7 @@ class Emitter {
   const BranchGraph& graph_;
   NodeId root_;
   std::vector<Instruction> code_;
-  std::vector<std::array<bool, 3>> needed_;
-  std::vector<double> tree_size_;  // shared nodes counted each time; a double, since that can grow exponentially
-  std::vector<std::array<uint32_t, 3>> positions_;
+  std::unordered_map<NodeId, Place> places_;
 };
 
 }  // namespace
