@@ -1,5 +1,6 @@
 #pragma once
 // The classic BPF instruction and the opcodes this project uses, as in <linux/filter.h> and <linux/bpf_common.h>.
+#include <cstddef>
 #include <cstdint>
 
 namespace srun::bpf {
