@@ -154,6 +154,7 @@ uint64_t significant_bits(ArgSpec argument) {
     case ArgKind::kMode:
     case ArgKind::kUid16:
     case ArgKind::kGid16:
+    case ArgKind::kIpcCall:
       return 0xffff;
     default:
       return argument.width == Width::kU32 || argument.width == Width::kS32 ? 0xffffffff : ~uint64_t{0};

@@ -33,8 +33,8 @@ struct ArgList {
   uint8_t count;
   std::array<ArgSpec, 6> args;  // meaningless from `count` on
 };
-// The bits that the kernel looks at; a rule must ignore the others. Usually the width, but 16 bits for file modes
-// (umode_t) and i386's old user and group ids.
+// The bits that decide what the kernel does; a rule must ignore the others or it can be bypassed with them. Usually the
+// width, but 16 bits for file modes (umode_t), i386's old user and group ids, and the operation of i386's ipc().
 uint64_t significant_bits(ArgSpec argument);
 
 struct Syscall {

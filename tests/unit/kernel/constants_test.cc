@@ -4,16 +4,19 @@
 #include <asm/ptrace-abi.h>
 #include <doctest/doctest.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
+#include <linux/ipc.h>
 #include <linux/keyctl.h>
 #include <linux/landlock.h>
 #include <linux/membarrier.h>
 #include <linux/memfd.h>
 #include <linux/mman.h>
+#include <linux/net.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/personality.h>
@@ -182,6 +185,8 @@ TEST_CASE("constants equal the kernel headers: processes and security") {
   SAME(FUTEX_CLOCK_REALTIME); SAME(FUTEX_LOCK_PI2);
   SAME(ADDR_NO_RANDOMIZE); SAME(READ_IMPLIES_EXEC); SAME(PER_LINUX); SAME(PER_LINUX32); SAME(UNAME26);
   SAME(KEYCTL_GET_KEYRING_ID); SAME(KEYCTL_READ); SAME(KEYCTL_SEARCH); SAME(KEYCTL_WATCH_KEY); SAME(KEY_SPEC_THREAD_KEYRING);
+  SAME(CAP_CHOWN); SAME(CAP_SYS_ADMIN); SAME(CAP_BPF); SAME(CAP_CHECKPOINT_RESTORE);
+  SAME(SYS_SOCKET); SAME(SYS_CONNECT); SAME(SYS_SENDMMSG); SAME(SEMOP); SAME(MSGRCV); SAME(SHMGET);
   SAME(BPF_MAP_CREATE); SAME(BPF_PROG_LOAD); SAME(BPF_BTF_LOAD); SAME(BPF_LINK_CREATE); SAME(BPF_PROG_BIND_MAP);
   SAME(LANDLOCK_CREATE_RULESET_VERSION); SAME(LANDLOCK_ACCESS_FS_EXECUTE); SAME(LANDLOCK_ACCESS_FS_REFER);
   SAME(LANDLOCK_RULE_PATH_BENEATH);
@@ -269,5 +274,5 @@ TEST_CASE("constants newer than Linux 6.1 equal the headers that know them") {
   SAME(MADV_GUARD_REMOVE);
   ++known;
 #endif
-  MESSAGE(known, " of 15 groups of newer constants are in these headers");
+  if (known == 0) MESSAGE("skipped: these headers are not newer than Linux 6.1");
 }

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kernel/syscall_table.h"
 
@@ -169,12 +172,14 @@ TEST_CASE("what the kernel cuts after the call's entry is narrow too: clone's fl
   CHECK(arg("pwritev2", 0).width == Width::kS32);
 }
 
-TEST_CASE("file modes and i386's old ids have 16 significant bits, everything else the bits of its width") {
+TEST_CASE("file modes, i386's old ids and ipc's operation have 16 significant bits, all else the bits of its width") {
   CHECK(significant_bits(arg("chmod", 1)) == 0xffff);
   CHECK(significant_bits(arg("openat", 3)) == 0xffff);
   CHECK(significant_bits(arg("setuid", 0, Arch::kI386)) == 0xffff);
   CHECK(significant_bits(arg("setuid", 0, Arch::kX86_64)) == 0xffffffff);
   CHECK(significant_bits(arg("setuid32", 0, Arch::kI386)) == 0xffffffff);
+  CHECK(significant_bits(arg("ipc", 0, Arch::kI386)) == 0xffff);
+  CHECK(significant_bits(arg("socketcall", 0, Arch::kI386)) == 0xffffffff);
   CHECK(significant_bits(arg("ioctl", 1)) == 0xffffffff);
   CHECK(significant_bits(arg("unshare", 0)) == 0xffffffffffffffff);
   CHECK(significant_bits(arg("unshare", 0, Arch::kI386)) == 0xffffffff);
