@@ -1,6 +1,6 @@
 // What a program sees of its CPUs while it is hot: affinity [CALLS [CALL]]. Makes CALLS (default 20000) of getppid (or
-// openat) and asks for its mask every 50; then from a thread, a child and a child of a thread; each line lists the distinct masks
-// seen. "set": narrows its own mask to one CPU, reads it back, and restores it.
+// openat) and asks for its mask every 50; then from a thread, a child and a child of a thread; each line lists the
+// distinct masks seen. "set": narrows its own mask to one CPU, reads it back, and restores it.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
-// One getpriority(PRIO_PROCESS, 0): "getpriority: ENOSYS", or "getpriority: returned 20" (the raw call gives 20 - nice).
+// One getpriority(PRIO_PROCESS, 0): "getpriority: ENOSYS", or "getpriority: returned 20" (the raw call gives 20 -
+// nice).
 #include "victim.h"
 
 int main(void) {

@@ -10,7 +10,10 @@
 static long int80(long number, long a, long b, long c) {
   long result;
   // The pointer arguments of i386 calls are 32 bits wide; none is passed here. r8-r11 are lost on old kernels.
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "a"(number), "b"(a), "c"(b), "d"(c)
+                   : "memory", "r8", "r9", "r10", "r11");
   if (result < 0 && result > -4096) {
     errno = (int)-result;
     return -1;
@@ -27,7 +30,7 @@ int main(int argc, char** argv) {
   if (argc > 1) return int80(20, 0, 0, 0) == getpid() ? 0 : kSkipped;
   tell("int80 getpid", int80(20, 0, 0, 0));
   tell("int80 getpriority", int80(96, 0, 0, 0));
-  tell("int80 socket", int80(359, 1, 1, 0));  // AF_UNIX, SOCK_STREAM
+  tell("int80 socket", int80(359, 1, 1, 0));      // AF_UNIX, SOCK_STREAM
   tell("int80 socketcall", int80(102, 0, 0, 0));  // natively EINVAL
   tell("int80 number 9999", int80(9999, 0, 0, 0));
   puts("end");

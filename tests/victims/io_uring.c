@@ -38,8 +38,8 @@ int main(int argc, char** argv) {
   tell("io_uring_enter", syscall(SYS_io_uring_enter, -1, 0, 0, 0, NULL, 0));
   tell("io_uring_register", syscall(SYS_io_uring_register, -1, 0, NULL, 0));
   if (ring >= 0) {
-    const size_t size = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe) +
-                        params.sq_off.array + params.sq_entries * sizeof(unsigned);
+    const size_t size = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe) + params.sq_off.array +
+                        params.sq_entries * sizeof(unsigned);
     rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
     entries = mmap(NULL, params.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring,
                    IORING_OFF_SQES);

@@ -1,5 +1,5 @@
-// Children that call openat in a loop, each killed with SIGKILL after a random 0-2 ms (crun#526): kill_random [CHILDREN].
-// Prints "alive" at the end.
+// Children that call openat in a loop, each killed with SIGKILL after a random 0-2 ms (crun#526): kill_random
+// [CHILDREN]. Prints "alive" at the end.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

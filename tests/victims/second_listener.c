@@ -11,8 +11,8 @@ int main(void) {
   struct sock_fprog program = {.len = 1, .filter = &allow_all};
   tell("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   tell("listener", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
-  tell("listener high bits", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER | 0x100000000ul,
-                                     SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+  tell("listener high bits",
+       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER | 0x100000000ul, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
   tell("listener and log", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                                    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_LOG, &program));
   tell("plain filter", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));

@@ -1,5 +1,5 @@
-// Children that end while their parent makes calls: sigchld [CHILDREN [CALLS per child]]. The handler has SA_RESTART and
-// reaps; the parent waits for the rest in sigsuspend. Prints how many were reaped and how many calls saw EINTR.
+// Children that end while their parent makes calls: sigchld [CHILDREN [CALLS per child]]. The handler has SA_RESTART
+// and reaps; the parent waits for the rest in sigsuspend. Prints how many were reaped and how many calls saw EINTR.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

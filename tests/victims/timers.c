@@ -35,7 +35,10 @@ int main(int argc, char** argv) {
   for (; done < count || signals == 0; ++done) {  // at least one signal, on machines however fast
     errno = 0;
     if (call(name) < 0) {
-      if (errno == EINTR) ++interrupted; else ++other;
+      if (errno == EINTR)
+        ++interrupted;
+      else
+        ++other;
     }
     if (done > count * 1000) break;
   }

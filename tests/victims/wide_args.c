@@ -1,5 +1,5 @@
-// High bits in arguments that the kernel reads as 32 bits: each call once plain and once with garbage above bit 31. Both
-// lines of a pair must be equal, whatever the policy.
+// High bits in arguments that the kernel reads as 32 bits: each call once plain and once with garbage above bit 31.
+// Both lines of a pair must be equal, whatever the policy.
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -28,11 +28,11 @@ static void pair(const char* what, long plain, int plain_errno, long high, int h
   tell(line, high);
 }
 
-#define PAIR(what, plain, high)            \
-  do {                                     \
-    const long first = (plain);            \
-    const int first_errno = errno;         \
-    const long second = (high);            \
+#define PAIR(what, plain, high)                    \
+  do {                                             \
+    const long first = (plain);                    \
+    const int first_errno = errno;                 \
+    const long second = (high);                    \
     pair(what, first, first_errno, second, errno); \
   } while (0)
 

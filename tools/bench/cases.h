@@ -9,7 +9,7 @@ namespace srun::bench {
 
 struct Options {
   bool json = false;
-  int rounds = 0;                // 0: the case's own number, at least 5
+  int rounds = 0;                 // 0: the case's own number, at least 5
   std::vector<std::string> rest;  // what the case itself understands
 };
 

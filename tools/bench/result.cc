@@ -50,9 +50,9 @@ std::string duration(double ns) {
 }
 
 void print_json(const Results& results) {
-  std::string out = fmt::format("{{\"kernel\": {}, \"cpu\": {}, \"cpus\": {}, \"load\": {}, \"case\": {},\n \"rows\": [",
-                                quoted(kernel_name()), quoted(cpu_name()), ::sysconf(_SC_NPROCESSORS_ONLN),
-                                quoted(first_line_after("/proc/loadavg", "")), quoted(results.case_name));
+  std::string out = fmt::format(
+      "{{\"kernel\": {}, \"cpu\": {}, \"cpus\": {}, \"load\": {}, \"case\": {},\n \"rows\": [", quoted(kernel_name()),
+      quoted(cpu_name()), ::sysconf(_SC_NPROCESSORS_ONLN), quoted(results.load), quoted(results.case_name));
   const char* separator = "\n";
   for (const Row& row : results.rows) {
     out += fmt::format("{}  {{\"name\": {}, ", separator, quoted(row.name));
@@ -60,7 +60,8 @@ void print_json(const Results& results) {
       out += fmt::format("\"median_ns\": {}, \"p99_ns\": {}, \"rounds\": {}}}", number(row.median_ns()),
                          row.round_p99s_ns.empty() ? "null" : number(row.p99_ns()), row.round_medians_ns.size());
     } else {
-      out += fmt::format("\"median_ns\": null, \"p99_ns\": null, \"rounds\": 0, \"missing\": {}}}", quoted(row.missing));
+      out +=
+          fmt::format("\"median_ns\": null, \"p99_ns\": null, \"rounds\": 0, \"missing\": {}}}", quoted(row.missing));
     }
     separator = ",\n";
   }
@@ -90,7 +91,7 @@ void print_json(const Results& results) {
 
 void print_table(const Results& results) {
   fmt::print("{}: {}, {}, {} CPUs, load {}\n\n", results.case_name, kernel_name(), cpu_name(),
-             ::sysconf(_SC_NPROCESSORS_ONLN), first_line_after("/proc/loadavg", ""));
+             ::sysconf(_SC_NPROCESSORS_ONLN), results.load);
   size_t width = 0;
   for (const Row& row : results.rows) width = std::max(width, row.name.size());
   for (const Row& row : results.rows) {
@@ -112,6 +113,8 @@ void print_table(const Results& results) {
 }
 
 }  // namespace
+
+std::string current_load() { return first_line_after("/proc/loadavg", ""); }
 
 double percentile(std::vector<double> values, double percent) {
   if (values.empty()) return 0;

@@ -37,15 +37,19 @@ struct Count {
   std::string of;  // what it is out of, as text
 };
 
+// The machine's load before anything was measured ("0.10 0.05 0.01 …", proc(5)).
+std::string current_load();
+
 struct Results {
   std::string case_name;
+  std::string load;
   std::vector<Row> rows;
   std::vector<Bar> bars;
   std::vector<Count> counts;
   std::vector<std::string> notes;  // what the reader must know to judge the figures
 };
 
-// To standard output. The kernel, the CPU and the load come from /proc at this moment.
+// To standard output, headed by kernel and CPU.
 void print(const Results& results, bool json);
 
 }  // namespace srun::bench
