@@ -1,0 +1,207 @@
+#include "policy/loader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "policy/guard.h"
+#include "policy/parser.h"
+#include "policy/sibling_warnings.h"
+
+namespace srun::policy {
+
+namespace {
+
+constexpr std::string_view kCommandLine = "(command line)";
+constexpr size_t kMaxExtends = 256;
+
+using FileId = std::pair<uint64_t, uint64_t>;
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+// `base` is what `own` extends: own parts come first or win.
+void merge(Policy& own, Policy base) {
+  if (own.description.empty()) own.description = std::move(base.description);
+  if (!own.default_action) own.default_action = std::move(base.default_action);
+  if (!own.has_syscalls && base.has_syscalls) {
+    own.has_syscalls = true;
+    own.syscalls_place = std::move(base.syscalls_place);
+  }
+  std::move(base.rules.begin(), base.rules.end(), std::back_inserter(own.rules));
+  std::move(base.unsafe.begin(), base.unsafe.end(), std::back_inserter(own.unsafe));
+  std::move(base.notes.begin(), base.notes.end(), std::back_inserter(own.notes));
+  if (!base.environment) return;
+  if (!own.environment) own.environment.emplace();
+  EnvironmentRules& mine = *own.environment;
+  EnvironmentRules& theirs = *base.environment;
+  std::move(theirs.keep.begin(), theirs.keep.end(), std::back_inserter(mine.keep));
+  std::move(theirs.drop.begin(), theirs.drop.end(), std::back_inserter(mine.drop));
+  for (auto& [name, value] : theirs.set) {
+    const bool set_here = std::any_of(mine.set.begin(), mine.set.end(), [&key = name](const auto& row) { return row.first == key; });
+    if (!set_here) mine.set.emplace_back(std::move(name), std::move(value));
+  }
+}
+
+// One --policy with everything that it extends.
+class Composer {
+ public:
+  Composer(const LoadOptions& options, const PolicyDirectories& directories) : options_(options), directories_(directories) {}
+
+  Result<StackLayer, PolicyError> load(const std::string& argument) {
+    const bool by_name = is_policy_name(argument);
+    auto text = by_name ? read_policy_by_name(argument, directories_) : read_policy_file(argument);
+    if (!text) return failure(std::move(text.error()));
+    auto document = parse(*text, argument);
+    if (!document) return failure(std::move(document.error()));
+    StackLayer layer;
+    layer.info.name = argument;
+    if (is_oci_document(document->root())) {
+      auto profile = parse_oci(document->root(), options_.oci);
+      if (!profile) return failure(std::move(profile.error()));
+      layer.info.oci = true;
+      layer.info.description = profile->description;
+      layer.oci = std::make_shared<const OciProfile>(std::move(*profile));
+      return layer;
+    }
+    auto policy = compose(*document, *text);
+    if (!policy) return failure(std::move(policy.error()));
+    policy->name = argument;
+    policy->installed = by_name;
+    layer.info.description = policy->description;
+    const std::vector<std::string> warnings = sibling_warnings(*policy);
+    policy->notes.insert(policy->notes.end(), warnings.begin(), warnings.end());
+    layer.policy = std::make_shared<const Policy>(std::move(*policy));
+    return layer;
+  }
+
+ private:
+  static Result<Document, PolicyError> parse(const PolicyText& text, const std::string& shown) {
+    auto document = Document::parse(text.text, shown);
+    if (document) return document;
+    if (std::optional<PolicyError> yaml = yaml_error(text.text, shown)) return failure(std::move(*yaml));
+    return document;
+  }
+
+  Result<Policy, PolicyError> compose(const Document& document, const PolicyText& text) {
+    auto parsed = parse_policy(document.root());
+    if (!parsed) return failure(std::move(parsed.error()));
+    Policy policy = std::move(parsed->policy);
+    const FileId id(text.device, text.inode);
+    seen_.insert(id);
+    active_.insert(id);
+    for (const ParsedPolicy::Extends& extends : parsed->extends) {
+      auto base = extended(extends, text.path);
+      if (!base) return failure(std::move(base.error()));
+      if (*base) merge(policy, std::move(**base));
+    }
+    active_.erase(id);
+    return policy;
+  }
+
+  // nullopt: the file is part of this layer already, by another way.
+  Result<std::optional<Policy>, PolicyError> extended(const ParsedPolicy::Extends& extends, const std::string& from) {
+    const auto refuse = [&extends](std::string message, std::string suggestion = {}) {
+      return failure(PolicyError{extends.place.file, extends.place.line, extends.place.pointer, std::move(message),
+                                 std::move(suggestion)});
+    };
+    const bool by_name = is_policy_name(extends.name);
+    const std::string path = extends.name.starts_with('/') ? extends.name : directory_of(from) + extends.name;
+    auto text = by_name ? read_policy_by_name(extends.name, directories_) : read_policy_file(path);
+    if (!text) {
+      const PolicyError& cause = text.error();
+      return refuse("cannot extend: " + cause.file + (cause.file.empty() ? "" : " ") + cause.message, cause.suggestion);
+    }
+    const FileId id(text->device, text->inode);
+    if (active_.count(id) != 0) return refuse("\"" + extends.name + "\" extends itself in a circle");
+    if (seen_.count(id) != 0) return std::optional<Policy>();
+    if (seen_.size() >= kMaxExtends) return refuse("more than " + std::to_string(kMaxExtends) + " files in one policy");
+    auto document = parse(*text, by_name ? extends.name : path);
+    if (!document) return failure(std::move(document.error()));
+    if (is_oci_document(document->root())) {
+      return refuse("an OCI profile cannot be extended, its rules mean something else; give it as a layer of its own: --policy " +
+                    extends.name);
+    }
+    auto policy = compose(*document, *text);
+    if (!policy) return failure(std::move(policy.error()));
+    return std::optional<Policy>(std::move(*policy));
+  }
+
+  const LoadOptions& options_;
+  const PolicyDirectories& directories_;
+  std::set<FileId> seen_;
+  std::set<FileId> active_;
+};
+
+Rule net_none_rule() {
+  Rule rule;
+  for (const std::string_view name : {"socket", "socketpair"}) rule.calls.push_back({kernel::find_syscall(name), true});
+  bpf::ArgTest family;
+  family.arg = 0;
+  family.width = bpf::CompareWidth::kU32;
+  family.op = bpf::CompareOp::kNotEqual;
+  family.values = {1};  // AF_UNIX
+  rule.when = {family};
+  rule.action = {Action::kErrno, EACCES, Check::kNone};
+  rule.place = {std::string(kCommandLine), 0, "--net none"};
+  return rule;
+}
+
+void add_quick_flags(Policy& policy, const QuickFlags& quick) {
+  if (quick.net_none) policy.rules.insert(policy.rules.begin(), net_none_rule());
+  if (quick.env.empty()) return;
+  if (!policy.environment) policy.environment.emplace();
+  EnvironmentRules flags;
+  for (const std::string& flag : quick.env) add_environment_flag(flag, flags);
+  EnvironmentRules& rules = *policy.environment;
+  rules.keep.insert(rules.keep.end(), flags.keep.begin(), flags.keep.end());
+  rules.set.insert(rules.set.end(), flags.set.begin(), flags.set.end());  // applied in order: the last one stays
+}
+
+void apply_quick_flags(PolicyStack& stack, const QuickFlags& quick, bool last_is_own) {
+  if (!quick.net_none && quick.env.empty()) return;
+  Policy policy;
+  if (last_is_own) {
+    policy = *stack.layers.back().policy;
+    stack.layers.back().policy.reset();
+  } else {
+    policy.name = kCommandLine;
+    policy.description = "quick flags";
+    policy.syscalls_place = {std::string(kCommandLine), 0, "#"};
+    policy.has_syscalls = true;
+    policy.open_ended = true;
+    StackLayer layer;
+    layer.info = {policy.name, policy.description, false};
+    stack.layers.push_back(std::move(layer));
+  }
+  add_quick_flags(policy, quick);
+  stack.layers.back().policy = std::make_shared<const Policy>(std::move(policy));
+}
+
+}  // namespace
+
+Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args, const QuickFlags& quick,
+                                            const LoadOptions& options) {
+  if (policy_args.empty()) {
+    return failure(PolicyError{{}, 0, {}, "no policy; --policy baseline filters system calls only", {}});
+  }
+  const PolicyDirectories directories =
+      options.directories ? *options.directories : PolicyDirectories::of_this_process();
+  PolicyStack stack;
+  for (const std::string& argument : policy_args) {
+    stack.display_name += (stack.display_name.empty() ? "" : ",") + argument;
+    if (argument == "none") continue;
+    auto layer = Composer(options, directories).load(argument);
+    if (!layer) return failure(std::move(layer.error()));
+    const std::vector<std::string>& notes = layer->oci != nullptr ? layer->oci->notes : layer->policy->notes;
+    stack.notes.insert(stack.notes.end(), notes.begin(), notes.end());
+    stack.layers.push_back(std::move(*layer));
+  }
+  const bool last_is_own = policy_args.back() != "none" && stack.layers.back().policy != nullptr;
+  apply_quick_flags(stack, quick, last_is_own);
+  return stack;
+}
+
+}  // namespace srun::policy

@@ -1,0 +1,33 @@
+#pragma once
+// Command line → stack: finds, reads, parses and composes the policies of a run.
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "policy/oci.h"
+#include "policy/policy_error.h"
+#include "policy/policy_paths.h"
+#include "policy/stack.h"
+
+namespace srun::policy {
+
+// Options that add to the last --policy as a file that extends it would: they come before its rules, and earlier
+// layers keep the last word. Beside an OCI profile or `none` they are a layer of their own that only takes away.
+struct QuickFlags {
+  bool net_none = false;         // --net none
+  std::vector<std::string> env;  // --env NAME|GLOB|NAME=VALUE
+};
+
+struct LoadOptions {
+  OciEnvironment oci;
+  // Where NAMEs are looked up; absent: PolicyDirectories::of_this_process().
+  std::optional<PolicyDirectories> directories;
+};
+
+// `policy_args` as given: FILE, NAME or "none", oldest layer first. None at all is an error that says what to give.
+[[nodiscard]] Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args, const QuickFlags& quick,
+                                                          const LoadOptions& options);
+
+}  // namespace srun::policy

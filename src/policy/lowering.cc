@@ -1,0 +1,106 @@
+#include "policy/lowering.h"
+
+#include <algorithm>
+
+#include "policy/guard.h"
+#include "policy/guard_conflicts.h"
+#include "policy/layer_lowering.h"
+#include "policy/oci.h"
+#include "policy/verdict_table_builder.h"
+
+namespace srun::policy {
+
+namespace {
+
+constexpr size_t kMaxLayers = 64;  // far above use; keeps merged programs and layer numbers small
+
+PolicyError stack_error(std::string message) { return PolicyError{{}, 0, {}, std::move(message), {}}; }
+
+// Every lifted part is told loudly, and so is one that some policy lifts in vain.
+void note_lifted(const PolicyStack& stack, const std::vector<std::string>& lifted, std::vector<std::string>& notes) {
+  for (const GuardPart& part : guard_parts()) {
+    const bool open = std::find(lifted.begin(), lifted.end(), part.name) != lifted.end();
+    for (const StackLayer& layer : stack.layers) {
+      if (layer.policy == nullptr || !lifts(*layer.policy, part.name)) continue;
+      if (open) {
+        notes.push_back("UNSAFE: " + std::string(part.lifted) + "; " + layer.policy->name + " has \"unsafe\": [\"" +
+                        std::string(part.name) + "\"]");
+      } else {
+        notes.push_back(layer.policy->name + " lifts \"" + std::string(part.name) +
+                        "\" of the guard layer in vain: another policy of this run does not");
+      }
+      break;
+    }
+  }
+}
+
+std::vector<std::string> unrestricted_parts(const PolicyStack& stack, bool environment) {
+  std::vector<std::string> parts;
+  if (stack.layers.empty()) parts.emplace_back("system calls (but for the guard layer)");
+  parts.insert(parts.end(), {"files", "network", "limits"});
+  if (!environment) parts.emplace_back("environment");
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::string> lifted_parts(const PolicyStack& stack) {
+  std::vector<std::string> lifted;
+  for (const GuardPart& part : guard_parts()) {
+    size_t policies = 0;
+    size_t lifting = 0;
+    for (const StackLayer& layer : stack.layers) {
+      if (layer.policy == nullptr || layer.policy->open_ended) continue;
+      ++policies;
+      if (lifts(*layer.policy, part.name)) ++lifting;
+    }
+    if (part.liftable && policies > 0 && lifting == policies) lifted.emplace_back(part.name);
+  }
+  return lifted;
+}
+
+Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringOptions& options) {
+  if (stack.layers.size() > kMaxLayers) {
+    return failure(stack_error("more than " + std::to_string(kMaxLayers) + " policies"));
+  }
+  Enforcement out;
+  out.notes = stack.notes;
+  out.display_name = stack.display_name;
+  out.audit = options.audit;
+
+  const std::vector<std::string> lifted = lifted_parts(stack);
+  note_lifted(stack, lifted, out.warnings);
+  VerdictTableBuilder verdicts({options.audit, options.denials != Denials::kNone});
+  const LayerLowering to{options, verdicts, out.notes};
+
+  const Policy guard = guard_policy(options, lifted);
+  out.layers.push_back({guard.name, guard.description, false});
+  out.rules.push_back(lower_guard(guard, to));
+  for (const StackLayer& layer : stack.layers) {
+    const auto index = static_cast<uint16_t>(out.rules.size());
+    out.layers.push_back(layer.info);
+    if (layer.oci != nullptr) {
+      out.rules.push_back(lower_oci(*layer.oci, verdicts, index));
+      const std::vector<std::string> closed = closed_by_guard(*layer.oci, guard);
+      out.notes.insert(out.notes.end(), closed.begin(), closed.end());
+      continue;
+    }
+    const Policy& policy = *layer.policy;
+    if (auto fits = check_guard_conflicts(policy, options, out.notes); !fits) return failure(std::move(fits.error()));
+    auto rules = lower_policy(policy, index, to);
+    if (!rules) return failure(std::move(rules.error()));
+    out.rules.push_back(std::move(*rules));
+    if (policy.environment) out.environment.push_back(*policy.environment);
+  }
+  if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
+
+  out.verdicts = verdicts.take_verdicts();
+  out.returns = verdicts.take_returns();
+  auto programs = bpf::compile(out.rules, out.returns);
+  if (!programs) return failure(stack_error("the policies cannot be compiled: " + programs.error().message()));
+  out.programs = std::move(*programs);
+  out.unrestricted = unrestricted_parts(stack, !out.environment.empty());
+  return out;
+}
+
+}  // namespace srun::policy
