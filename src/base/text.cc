@@ -89,7 +89,8 @@ std::string escape_for_terminal(std::string_view bytes, size_t limit) {
   return out;
 }
 
-void append_json_string(std::string& out, std::string_view bytes) {
+bool append_json_string(std::string& out, std::string_view bytes) {
+  bool exact = true;
   out += '"';
   while (!bytes.empty()) {
     const auto byte = static_cast<unsigned char>(bytes[0]);
@@ -104,15 +105,23 @@ void append_json_string(std::string& out, std::string_view bytes) {
       out += kHex[byte >> 4];
       out += kHex[byte & 15];
     } else if (length == 0) {
-      out += "\\udc";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
+      out += "\\ufffd";
+      exact = false;
     } else {
       out += bytes.substr(0, length);
     }
     bytes.remove_prefix(length == 0 ? 1 : length);
   }
   out += '"';
+  return exact;
+}
+
+void append_hex(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += kHex[byte >> 4];
+    out += kHex[byte & 15];
+  }
 }
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {

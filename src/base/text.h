@@ -9,9 +9,13 @@ namespace srun {
 // everything else becomes \n, \t, \\ or \xHH; cut with "…" after `limit` bytes of output. Never more than one line.
 std::string escape_for_terminal(std::string_view bytes, size_t limit = 4096);
 
-// Appends a JSON string, quotes included. Bytes that are not valid UTF-8 become \udc80+(byte-0x80), the lone
-// surrogates of Python's "surrogateescape", so that every byte sequence can be got back exactly.
-void append_json_string(std::string& out, std::string_view bytes);
+// Appends a JSON string, quotes included, that every JSON reader takes: bytes that are not valid UTF-8 become U+FFFD each
+// (lone surrogates would keep them, but strict readers refuse those lines). False if any did: the caller then gives
+// the exact bytes beside it, see append_hex.
+bool append_json_string(std::string& out, std::string_view bytes);
+
+// Two hex digits per byte.
+void append_hex(std::string& out, std::string_view bytes);
 
 // The candidate with the smallest edit distance to `name` if that is small enough to be a likely slip, else empty.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
