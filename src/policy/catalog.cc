@@ -88,7 +88,7 @@ Result<void, PolicyError> resolve_one(const Node& node, bool grants, NamedCalls&
     PolicyError unknown = node.error("unknown system call " + quoted(name), nearest_call(name));
     if (!grants || takes_out) return failure(std::move(unknown));
     unknown.message += " grants nothing";
-    out.notes.push_back(unknown.text());
+    out.warnings.push_back(unknown.text());
     return {};
   }
   if (takes_out) {
@@ -121,7 +121,7 @@ Result<NamedCalls, PolicyError> resolve_names(const Node& names, bool grants) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (auto resolved = resolve_one(names[i], grants, out); !resolved) return failure(std::move(resolved.error()));
   }
-  if (out.calls.empty() && out.notes.empty()) return failure(names.error("no call is left of these names"));
+  if (out.calls.empty() && out.warnings.empty()) return failure(names.error("no call is left of these names"));
   return out;
 }
 

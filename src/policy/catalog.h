@@ -18,11 +18,11 @@ std::string nearest_errno(std::string_view name);
 
 struct NamedCalls {
   std::vector<RuleCall> calls;
-  std::vector<std::string> notes;  // names that no architecture of the table has, in a rule that grants
+  std::vector<std::string> warnings;  // names that no architecture of the table has, in a rule that grants
 };
 
 // The `names` of a rule: calls, groups ("@file-system"), and names taken out of what stands before them ("!ptrace",
-// "!@clock"). An unknown name is an error, except in a rule that grants (allow, log): there it is a note, because a
+// "!@clock"). An unknown name is an error, except in a rule that grants (allow, log): there it is a warning, because a
 // newer program may know calls that this one does not (reference case 8). A call of another architecture is silent.
 // Errors: not an array of strings, an empty list or name, "!" that takes nothing out, nothing left.
 [[nodiscard]] Result<NamedCalls, PolicyError> resolve_names(const Node& names, bool grants);

@@ -72,7 +72,8 @@ struct Enforcement {
   std::optional<bpf::CompiledStack> programs;  // always set by lower()
   std::vector<EnvironmentRules> environment;  // applied one after the other; empty: not restricted
   std::vector<std::string> unrestricted;  // parts no layer restricts (H42): "files", "network", …
-  std::vector<std::string> notes;         // warnings and what was left out, one line each, to be shown
+  std::vector<std::string> warnings;      // told at every run: what a policy lifted from the guard layer
+  std::vector<std::string> notes;         // what was left out and what deserves a look, one line each, for --check
   std::string display_name;               // for SANDBOX_RUN=
   bool audit = false;                     // --audit: only the guard layer is enforced, the rest is reported
 };

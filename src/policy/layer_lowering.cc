@@ -149,7 +149,7 @@ Result<bpf::Layer, PolicyError> lower_policy(const Policy& policy, uint16_t laye
   if (!builder.unrecorded().empty()) {
     std::string names;
     for (const std::string& name : builder.unrecorded()) names += (names.empty() ? "" : " ") + name;
-    to.notes.push_back(policy.name + ": allowed without a record, because a signal would take the question away and nobody "
+    to.warnings.push_back(policy.name + ": allowed without a record, because a signal would take the question away and nobody "
                                      "repeats these calls: " + names);
   }
   return out;

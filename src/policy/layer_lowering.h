@@ -15,7 +15,7 @@ namespace srun::policy {
 struct LayerLowering {
   const LoweringOptions& options;
   VerdictTableBuilder& verdicts;
-  std::vector<std::string>& notes;
+  std::vector<std::string>& warnings;
 };
 
 // guard_policy() as layer 0.

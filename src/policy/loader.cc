@@ -32,7 +32,7 @@ void merge(Policy& own, Policy base) {
   }
   std::move(base.rules.begin(), base.rules.end(), std::back_inserter(own.rules));
   std::move(base.unsafe.begin(), base.unsafe.end(), std::back_inserter(own.unsafe));
-  std::move(base.notes.begin(), base.notes.end(), std::back_inserter(own.notes));
+  std::move(base.warnings.begin(), base.warnings.end(), std::back_inserter(own.warnings));
   if (!base.environment) return;
   if (!own.environment) own.environment.emplace();
   EnvironmentRules& mine = *own.environment;
@@ -72,7 +72,7 @@ class Composer {
     policy->installed = by_name;
     layer.info.description = policy->description;
     const std::vector<std::string> warnings = sibling_warnings(*policy);
-    policy->notes.insert(policy->notes.end(), warnings.begin(), warnings.end());
+    policy->warnings.insert(policy->warnings.end(), warnings.begin(), warnings.end());
     layer.policy = std::make_shared<const Policy>(std::move(*policy));
     return layer;
   }
@@ -195,8 +195,13 @@ Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_
     if (argument == "none") continue;
     auto layer = Composer(options, directories).load(argument);
     if (!layer) return failure(std::move(layer.error()));
-    const std::vector<std::string>& notes = layer->oci != nullptr ? layer->oci->notes : layer->policy->notes;
-    stack.notes.insert(stack.notes.end(), notes.begin(), notes.end());
+    if (layer->oci != nullptr) {
+      stack.notes.insert(stack.notes.end(), layer->oci->notes.begin(), layer->oci->notes.end());
+      stack.warnings.insert(stack.warnings.end(), layer->oci->warnings.begin(), layer->oci->warnings.end());
+    } else {
+      const std::vector<std::string>& warnings = layer->policy->warnings;
+      stack.warnings.insert(stack.warnings.end(), warnings.begin(), warnings.end());
+    }
     stack.layers.push_back(std::move(*layer));
   }
   const bool last_is_own = policy_args.back() != "none" && stack.layers.back().policy != nullptr;

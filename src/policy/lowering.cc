@@ -17,16 +17,16 @@ constexpr size_t kMaxLayers = 64;  // far above use; keeps merged programs and l
 PolicyError stack_error(std::string message) { return PolicyError{{}, 0, {}, std::move(message), {}}; }
 
 // Every lifted part is told loudly, and so is one that some policy lifts in vain.
-void note_lifted(const PolicyStack& stack, const std::vector<std::string>& lifted, std::vector<std::string>& notes) {
+void warn_lifted(const PolicyStack& stack, const std::vector<std::string>& lifted, std::vector<std::string>& warnings) {
   for (const GuardPart& part : guard_parts()) {
     const bool open = std::find(lifted.begin(), lifted.end(), part.name) != lifted.end();
     for (const StackLayer& layer : stack.layers) {
       if (layer.policy == nullptr || !lifts(*layer.policy, part.name)) continue;
       if (open) {
-        notes.push_back("UNSAFE: " + std::string(part.lifted) + "; " + layer.policy->name + " has \"unsafe\": [\"" +
+        warnings.push_back("UNSAFE: " + std::string(part.lifted) + "; " + layer.policy->name + " has \"unsafe\": [\"" +
                         std::string(part.name) + "\"]");
       } else {
-        notes.push_back(layer.policy->name + " lifts \"" + std::string(part.name) +
+        warnings.push_back(layer.policy->name + " lifts \"" + std::string(part.name) +
                         "\" of the guard layer in vain: another policy of this run does not");
       }
       break;
@@ -64,14 +64,15 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     return failure(stack_error("more than " + std::to_string(kMaxLayers) + " policies"));
   }
   Enforcement out;
+  out.warnings = stack.warnings;
   out.notes = stack.notes;
   out.display_name = stack.display_name;
   out.audit = options.audit;
 
   const std::vector<std::string> lifted = lifted_parts(stack);
-  note_lifted(stack, lifted, out.warnings);
+  warn_lifted(stack, lifted, out.warnings);
   VerdictTableBuilder verdicts({options.audit, options.denials != Denials::kNone});
-  const LayerLowering to{options, verdicts, out.notes};
+  const LayerLowering to{options, verdicts, out.warnings};
 
   const Policy guard = guard_policy(options, lifted);
   out.layers.push_back({guard.name, guard.description, false});

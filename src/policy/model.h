@@ -65,7 +65,7 @@ struct Policy {
   bool open_ended = false;
   std::optional<EnvironmentRules> environment;
   std::vector<UnsafeEntry> unsafe;
-  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
 };
 
 // True if the policy itself has `"unsafe": [part]`.

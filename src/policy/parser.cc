@@ -122,7 +122,7 @@ Result<void, PolicyError> check_never_notified(const Node& action_node, const Ru
   return {};
 }
 
-Result<Rule, PolicyError> parse_rule(const Node& node, std::vector<std::string>& notes) {
+Result<Rule, PolicyError> parse_rule(const Node& node, std::vector<std::string>& warnings) {
   if (!node.is_object()) return failure(expected(node, "a rule {\"names\", \"action\"}"));
   if (auto keys = check_keys(node, kRuleKeys); !keys) return failure(std::move(keys.error()));
   Rule rule;
@@ -139,7 +139,7 @@ Result<Rule, PolicyError> parse_rule(const Node& node, std::vector<std::string>&
   auto calls = resolve_names(*names, grants(rule.action));
   if (!calls) return failure(std::move(calls.error()));
   rule.calls = std::move(calls->calls);
-  notes.insert(notes.end(), calls->notes.begin(), calls->notes.end());
+  warnings.insert(warnings.end(), calls->warnings.begin(), calls->warnings.end());
 
   if (const Node* when = node.find("when")) {
     auto tests = parse_when(*when, rule.calls);
@@ -313,7 +313,7 @@ Result<ParsedPolicy, PolicyError> parse_policy(const Node& root) {
     policy.has_syscalls = true;
     policy.syscalls_place = place_of(*syscalls);
     for (size_t i = 0; i < syscalls->size(); ++i) {
-      auto rule = parse_rule((*syscalls)[i], policy.notes);
+      auto rule = parse_rule((*syscalls)[i], policy.warnings);
       if (!rule) return failure(std::move(rule.error()));
       policy.rules.push_back(std::move(*rule));
     }

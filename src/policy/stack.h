@@ -20,7 +20,8 @@ struct StackLayer {
 struct PolicyStack {
   std::vector<StackLayer> layers;  // empty: `--policy none`
   std::string display_name;        // for SANDBOX_RUN=
-  std::vector<std::string> notes;  // of loading; lowering adds its own
+  std::vector<std::string> warnings;  // of loading; lowering adds its own
+  std::vector<std::string> notes;
 };
 
 }  // namespace srun::policy
