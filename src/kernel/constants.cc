@@ -40,7 +40,7 @@ constexpr std::array<Constant, kRowCount> kConstants = make_constants();
 
 // arch/arm64/include/uapi/asm/fcntl.h; O_TMPFILE contains O_DIRECTORY.
 constexpr Constant kAArch64Constants[] = {
-    {"O_DIRECT", 0200000}, {"O_DIRECTORY", 040000},   {"O_LARGEFILE", 0400000},
+    {"O_DIRECT", 0200000},   {"O_DIRECTORY", 040000},  {"O_LARGEFILE", 0400000},
     {"O_NOFOLLOW", 0100000}, {"O_TMPFILE", 020040000},
 };
 

@@ -44,7 +44,8 @@ constexpr uint64_t bits(std::initializer_list<GroupId> ids) {
   return set;
 }
 
-#define SRUN_LIST(...) {__VA_ARGS__}
+#define SRUN_LIST(...) \
+  { __VA_ARGS__ }
 
 constexpr size_t kCallCount = 0
 #define SRUN_SYSCALL(name, x86_64, i386, aarch64, args, groups) +1
@@ -76,9 +77,9 @@ constexpr std::array<Syscall, kCallCount> make_calls() {
   {
     using enum ArgKind;
     size_t row = 0;
-#define SRUN_SYSCALL(call, x86_64, i386, aarch64, arguments, unused) \
-  {                                                                  \
-    const ArgList l = list(SRUN_LIST arguments);                     \
+#define SRUN_SYSCALL(call, x86_64, i386, aarch64, arguments, unused)    \
+  {                                                                     \
+    const ArgList l = list(SRUN_LIST arguments);                        \
     calls[row++] = {call, {x86_64, i386, aarch64}, l.count, l.args, 0}; \
   }
 #define SRUN_ARCH_ARGS(arch, name, args)

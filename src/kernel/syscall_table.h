@@ -40,7 +40,7 @@ uint64_t significant_bits(ArgSpec argument);
 struct Syscall {
   std::string_view name;
   std::array<int16_t, kArchCount> numbers;  // indexed by Arch; -1: this architecture does not have it
-  uint8_t arg_count;            // here and in `args`: as on x86-64 (i386 where only that has the call); see arguments()
+  uint8_t arg_count;  // here and in `args`: as on x86-64 (i386 where only that has the call); see arguments()
   std::array<ArgSpec, 6> args;
   uint64_t groups;  // ask in_group() and never_notified()
 
@@ -50,8 +50,8 @@ struct Syscall {
   }
 };
 
-// The arguments on one architecture. i386 reads each at 32 bits and has its own forms of some calls (mmap, clone, 64-bit
-// positions in two halves, 16-bit ids); aarch64 orders clone's differently.
+// The arguments on one architecture. i386 reads each at 32 bits and has its own forms of some calls (mmap, clone,
+// 64-bit positions in two halves, 16-bit ids); aarch64 orders clone's differently.
 ArgList arguments(const Syscall& call, Arch arch);
 
 // All rows, sorted by name. Static storage.
@@ -60,7 +60,8 @@ std::span<const Syscall> syscalls();
 const Syscall* find_syscall(std::string_view name);
 // nullptr if the number is not assigned there. O(1).
 const Syscall* find_syscall(Arch arch, uint32_t nr);
-// The first number that is not in the table because it is newer (6.18: 470 on x86-64; the uretprobe/uprobe numbers do not count).
+// The first number that is not in the table because it is newer (6.18: 470 on x86-64; the uretprobe/uprobe numbers do
+// not count).
 uint32_t first_unknown_number(Arch arch);
 
 // Groups carry systemd's names ("@file-system") and ours ("@baseline"); `name` includes the "@".
@@ -72,8 +73,8 @@ std::span<const Group> groups();
 std::optional<size_t> find_group(std::string_view name);
 bool in_group(const Syscall& call, size_t group);
 
-// Calls that must never be notified because nobody retries them when a signal takes the question away (H19): close, dup*,
-// the fork family, exit*, rt_sigreturn, restart_syscall, set*id.
+// Calls that must never be notified because nobody retries them when a signal takes the question away (H19): close,
+// dup*, the fork family, exit*, rt_sigreturn, restart_syscall, set*id.
 bool never_notified(const Syscall& call);
 
 }  // namespace srun::kernel

@@ -67,8 +67,8 @@ Width width_of(const Parameter& parameter) {
 
 // Tracepoints carry the names of the kernel's functions, which are not always those of the calls.
 std::string call_name(const std::string& function) {
-  static const std::map<std::string, std::string> names = {{"newstat", "stat"},   {"newlstat", "lstat"},
-                                                           {"newfstat", "fstat"}, {"newuname", "uname"},
+  static const std::map<std::string, std::string> names = {{"newstat", "stat"},        {"newlstat", "lstat"},
+                                                           {"newfstat", "fstat"},      {"newuname", "uname"},
                                                            {"sendfile64", "sendfile"}, {"umount", "umount2"}};
   const auto found = names.find(function);
   return found == names.end() ? function : found->second;
@@ -113,8 +113,9 @@ TEST_CASE("libseccomp and the table give every name that both know the same numb
     for (const Syscall& row : syscalls()) {
       const int theirs = seccomp_syscall_resolve_name_arch(tokens.at(arch), std::string(row.name).c_str());
       if (theirs == __NR_SCMP_ERROR) continue;  // newer than this libseccomp
-      // Negative is libseccomp's pseudo number: the architecture does not have the call, or (i386) it is one of those that
-      // also exist behind socketcall or ipc and that libseccomp asks for there. The way back below tells their numbers.
+      // Negative is libseccomp's pseudo number: the architecture does not have the call, or (i386) it is one of those
+      // that also exist behind socketcall or ipc and that libseccomp asks for there. The way back below tells their
+      // numbers.
       const int16_t nr = row.numbers[static_cast<size_t>(arch)];
       const bool multiplexed = arch == Arch::kI386 && (nr == 337 || nr == 345 || (nr >= 359 && nr <= 373) || nr >= 393);
       if (theirs < 0 && multiplexed) continue;
@@ -142,7 +143,7 @@ TEST_CASE("the running kernel's tracepoints have the table's names, argument cou
     return;
   }
   // Where the table is narrower than the declaration, because the kernel cuts further in (arg_kinds.def).
-  const std::set<std::string> cut = {"clone 0",    "mmap 4",    "readv 0",    "writev 0", "preadv 0",
+  const std::set<std::string> cut = {"clone 0",   "mmap 4",    "readv 0",    "writev 0", "preadv 0",
                                      "preadv2 0", "pwritev 0", "pwritev2 0", "ptrace 1"};
   int compared = 0;
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
@@ -193,7 +194,8 @@ TEST_CASE("every text argument of the running kernel that names a file is a path
     for (size_t index = 0; index < theirs.size() && index < ours.count; ++index) {
       const Parameter& parameter = theirs[index];
       const std::string place = name + " " + std::to_string(index);
-      if (!contains(parameter.type, "char *") || contains(parameter.type, "*const") || no_path.contains(place)) continue;
+      if (!contains(parameter.type, "char *") || contains(parameter.type, "*const") || no_path.contains(place))
+        continue;
       if (!contains(parameter.name, "name") && !contains(parameter.name, "path") && !contains(parameter.name, "root") &&
           !contains(parameter.name, "old") && !contains(parameter.name, "special"))
         continue;
@@ -207,7 +209,9 @@ TEST_CASE("every text argument of the running kernel that names a file is a path
 
 TEST_CASE("the installed kernel headers know no call that the table lacks or numbers differently") {
   const std::map<Arch, std::string> files = {{Arch::kX86_64, "unistd_64.h"}, {Arch::kI386, "unistd_32.h"}};
-  for (const auto& [arch, file_name] : files) {
+  for (const auto& entry : files) {  // no structured binding: Clang 14 can't capture one in CHECK_MESSAGE
+    const Arch arch = entry.first;
+    const std::string& file_name = entry.second;
     std::ifstream file("/usr/include/x86_64-linux-gnu/asm/" + file_name);
     if (!file) file.open("/usr/include/asm/" + file_name);
     if (!file) {
@@ -219,8 +223,8 @@ TEST_CASE("the installed kernel headers know no call that the table lacks or num
       std::istringstream words(line);
       if (!(words >> define >> name >> value) || define != "#define" || !name.starts_with("__NR_")) continue;
       const Syscall* const row = find_syscall(name.substr(5));
-      CHECK_MESSAGE((row != nullptr && std::to_string(row->numbers[static_cast<size_t>(arch)]) == value), file_name, " ",
-                    line);
+      CHECK_MESSAGE((row != nullptr && std::to_string(row->numbers[static_cast<size_t>(arch)]) == value), file_name,
+                    " ", line);
       ++compared;
     }
     CHECK(compared > 300);
@@ -249,11 +253,33 @@ TEST_CASE("groups of systemd's names have the members of systemd 252") {
   }
   REQUIRE(theirs.size() >= 29);
   // Newer than systemd 252, or put where later versions of systemd have it.
-  const std::set<std::string_view> placed_by_us = {
-      "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self", "seccomp", "futex_wait", "futex_wake",
-      "futex_requeue", "map_shadow_stack", "mseal", "uprobe", "fchmodat2", "cachestat", "statmount", "listmount",
-      "setxattrat", "getxattrat", "listxattrat", "removexattrat", "file_getattr", "file_setattr", "open_tree_attr",
-      "set_mempolicy_home_node", "quotactl_fd", "process_mrelease", "epoll_ctl_old", "epoll_wait_old", "tuxcall"};
+  const std::set<std::string_view> placed_by_us = {"landlock_add_rule",
+                                                   "landlock_create_ruleset",
+                                                   "landlock_restrict_self",
+                                                   "seccomp",
+                                                   "futex_wait",
+                                                   "futex_wake",
+                                                   "futex_requeue",
+                                                   "map_shadow_stack",
+                                                   "mseal",
+                                                   "uprobe",
+                                                   "fchmodat2",
+                                                   "cachestat",
+                                                   "statmount",
+                                                   "listmount",
+                                                   "setxattrat",
+                                                   "getxattrat",
+                                                   "listxattrat",
+                                                   "removexattrat",
+                                                   "file_getattr",
+                                                   "file_setattr",
+                                                   "open_tree_attr",
+                                                   "set_mempolicy_home_node",
+                                                   "quotactl_fd",
+                                                   "process_mrelease",
+                                                   "epoll_ctl_old",
+                                                   "epoll_wait_old",
+                                                   "tuxcall"};
   // systemd's includes, opened until nothing is left to open.
   for (auto& [name, list] : theirs)
     for (bool again = true; again;) {
@@ -266,7 +292,9 @@ TEST_CASE("groups of systemd's names have the members of systemd 252") {
           again = true;
         }
     }
-  for (const auto& [name, list] : theirs) {
+  for (const auto& entry : theirs) {
+    const std::string& name = entry.first;
+    const std::set<std::string>& list = entry.second;
     if (name == "@known") continue;
     const std::optional<size_t> index = find_group(name);
     CHECK_MESSAGE(index.has_value(), name);
