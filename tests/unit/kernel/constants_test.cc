@@ -1,7 +1,5 @@
 // Constants against the kernel's own headers. glibc's have their own file: the two families do not mix in one.
 #include <asm/ioctls.h>
-#include <asm/prctl.h>
-#include <asm/ptrace-abi.h>
 #include <doctest/doctest.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
@@ -28,6 +26,10 @@
 #include <linux/sockios.h>
 #include <linux/stat.h>
 #include <linux/userfaultfd.h>
+#ifdef __x86_64__
+#include <asm/prctl.h>
+#include <asm/ptrace-abi.h>
+#endif
 
 #include <algorithm>
 #include <set>
