@@ -17,12 +17,11 @@ std::string_view help_text() {
       --fail-on-denial    exit 123 if anything was denied
       --failure-status N  exit N instead of 125 when sandbox-run itself fails
       --wait main|all     end with the program (default) or with its last child
-      --best-effort       run with less where the host cannot do it all, loudly
       --strict            refuse to run where a fallback would be used
       --service auto|async|sync|pinned   how calls are served (benchmarks)
       --quiet  --version  --help
       --debug             log to stderr; to test fallbacks: --pretend-missing
-             landlock,sync-wake,pidfd-getfd,wait-killable,mount-namespace
+             landlock,sync-wake,wait-killable,mount-namespace
 exit: the program's; 128+N signal; 159 killed by policy; 123 denied; 124 limit;
       125 sandbox-run failed; 126 not executable; 127 not found
 )";

@@ -13,8 +13,8 @@ namespace {
 
 // Options of the design that this version does not know how to obey. They are named so that the answer is "not yet"
 // and never "unknown", and none is ever ignored (invariant I7).
-constexpr std::array<std::string_view, 57> kLater = {
-    "--annotate",   "--ask",  "--attach", "--deny", "--known",   "--learn", "--limit", "--listen", "--private",
+constexpr std::array<std::string_view, 58> kLater = {
+    "--annotate",   "--ask",  "--attach", "--best-effort", "--deny", "--known",   "--learn", "--limit", "--listen", "--private",
     "--read",       "--read-only", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout", "--trace",
     "--write",      "-C",     "-P",       "-S",     "-T",        "-U",      "-Z",      "-c",       "-e",
     "-f",           "-ff",    "-k",       "-n",     "-o",        "-r",      "-s",      "-t",       "-tt",
@@ -63,12 +63,11 @@ constexpr std::array<std::pair<std::string_view, Denials>, 3> kDenialsWords{
 constexpr std::array<std::pair<std::string_view, Wait>, 2> kWaitWords{{{"main", Wait::kMain}, {"all", Wait::kAll}}};
 constexpr std::array<std::pair<std::string_view, Service>, 4> kServiceWords{
     {{"auto", Service::kAuto}, {"async", Service::kAsync}, {"sync", Service::kSync}, {"pinned", Service::kPinned}}};
-constexpr std::array<std::pair<std::string_view, bool PretendMissing::*>, 5> kPretendWords{
-    {{"landlock", &PretendMissing::landlock},
-     {"sync-wake", &PretendMissing::sync_wake},
-     {"pidfd-getfd", &PretendMissing::pidfd_getfd},
-     {"wait-killable", &PretendMissing::wait_killable},
-     {"mount-namespace", &PretendMissing::mount_namespace}}};
+constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>, 4> kPretendWords{
+    {{"landlock", &kernel::PretendMissing::landlock},
+     {"sync-wake", &kernel::PretendMissing::sync_wake},
+     {"wait-killable", &kernel::PretendMissing::wait_killable},
+     {"mount-namespace", &kernel::PretendMissing::mount_namespace}}};
 
 void set_net(Options& options, const std::string& value) {
   if (value == "none") {
@@ -148,7 +147,6 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag_callback("--check", [&] { options.mode = Mode::kCheck; });
   app.add_flag("--audit", options.audit);
   app.add_flag("--fail-on-denial", options.fail_on_denial);
-  app.add_flag("--best-effort", options.best_effort);
   app.add_flag("--strict", options.strict);
   app.add_flag("--quiet", options.quiet);
   app.add_flag("--debug", options.debug);

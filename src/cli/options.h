@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/exit_status.h"
+#include "kernel/features.h"
 
 namespace srun::cli {
 
@@ -23,15 +24,6 @@ enum class Denials : uint8_t { kAuto, kAll, kNone };
 enum class DenialsTo : uint8_t { kLive, kEnd, kFile };
 enum class Wait : uint8_t { kMain, kAll };
 enum class Service : uint8_t { kAuto, kAsync, kSync, kPinned };
-
-// What feature probes answer "absent" for, so that the fallbacks can be tested on a host that has everything.
-struct PretendMissing {
-  bool landlock = false;
-  bool sync_wake = false;
-  bool pidfd_getfd = false;
-  bool wait_killable = false;
-  bool mount_namespace = false;
-};
 
 // A file to create, or a descriptor that was inherited.
 struct OutputPlace {
@@ -55,11 +47,10 @@ struct Options {
   int failure_status = ExitCode::kFailure;
   Wait wait = Wait::kMain;
   Service service = Service::kAuto;
-  bool best_effort = false;
   bool strict = false;
   bool quiet = false;
   bool debug = false;
-  PretendMissing pretend_missing;
+  kernel::PretendMissing pretend_missing;
   std::vector<std::string> program;  // program and arguments; empty only in modes other than kRun
 };
 

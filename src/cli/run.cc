@@ -11,8 +11,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "kernel/sys.h"
 #include "policy/environment.h"
-#include "policy/fix.h"
+#include "policy/loader.h"
+#include "policy/lowering.h"
 #include "report/check_report.h"
 #include "report/denial_reporter.h"
 #include "report/denial_text.h"
@@ -125,18 +127,11 @@ class Reports {
   }
 
  private:
-  static report::DenialOptions denial_options(const Options& options, const Loaded& loaded, BorrowedFd terminal) {
+  static report::DenialOptions denial_options(const Options& options, [[maybe_unused]] const Loaded& loaded, BorrowedFd terminal) {
     report::DenialOptions denial;
     denial.when = options.denials_to == DenialsTo::kEnd ? report::DenialOptions::When::kEnd : report::DenialOptions::When::kLive;
     denial.quiet = options.quiet;
     if (options.events) denial.events_place = options.events->path.empty() ? "fd:" + std::to_string(options.events->fd) : options.events->path;
-    denial.suggest_fix = [&loaded](const report::Event& event) {
-      bpf::CallData call;
-      call.nr = static_cast<int32_t>(event.nr);
-      call.arch = event.audit_arch;
-      std::copy(std::begin(event.args), std::end(event.args), std::begin(call.args));
-      return policy::suggested_fix(loaded.stack, loaded.enforcement, call);
-    };
     if (terminal) denial.terminal_is_raw = [terminal] { return report::terminal_is_raw(terminal); };
     return denial;
   }
@@ -197,13 +192,11 @@ void complain(const std::string& message) {
 
 Result<Loaded, RunError> load(const Options& options, const kernel::Features& features) {
   policy::LoadOptions load_options;
-  load_options.quick.net_none = options.net_none;
-  load_options.quick.environment = options.env;
   load_options.oci.arch = kernel::kNativeArch;
-  load_options.oci.kernel = features.kernel;
+  load_options.oci.kernel = {features.kernel.major, features.kernel.minor};
   load_options.oci.capabilities = sandbox::capability_names(
       sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities));
-  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, load_options);
+  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, policy::QuickFlags{options.net_none, options.env}, load_options);
   if (!stack) return failure(RunError{stack.error().text(), options.failure_status});
   Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering_options(options, features));
   if (!enforcement) return failure(RunError{enforcement.error().text(), options.failure_status});

@@ -76,7 +76,6 @@ TEST_CASE("options: defaults") {
   CHECK(options.failure_status == 125);
   CHECK(options.wait == Wait::kMain);
   CHECK(options.service == Service::kAuto);
-  CHECK_FALSE(options.best_effort);
   CHECK_FALSE(options.strict);
   CHECK_FALSE(options.quiet);
   CHECK_FALSE(options.debug);
@@ -87,7 +86,7 @@ TEST_CASE("options: every option of this version") {
   const Options options = good({"-p", "a", "--net", "none", "--env", "CI", "--env=LC_*", "--chdir", "/tmp", "--keep-fd", "5",
                                 "--keep-fd=7", "--audit", "--denials", "all", "--denials-to", "end", "--events", "e.jsonl",
                                 "--fail-on-denial", "--failure-status", "99", "--wait", "all", "--quiet", "--debug",
-                                "--best-effort", "--strict", "--service", "pinned", "--pretend-missing",
+                                "--strict", "--service", "pinned", "--pretend-missing",
                                 "landlock,wait-killable", "make", "-j2"});
   CHECK(options.net_none);
   CHECK(options.env == Words{"CI", "LC_*"});
@@ -103,13 +102,11 @@ TEST_CASE("options: every option of this version") {
   CHECK(options.wait == Wait::kAll);
   CHECK(options.quiet);
   CHECK(options.debug);
-  CHECK(options.best_effort);
   CHECK(options.strict);
   CHECK(options.service == Service::kPinned);
   CHECK(options.pretend_missing.landlock);
   CHECK(options.pretend_missing.wait_killable);
   CHECK_FALSE(options.pretend_missing.sync_wake);
-  CHECK_FALSE(options.pretend_missing.pidfd_getfd);
   CHECK_FALSE(options.pretend_missing.mount_namespace);
   CHECK(options.program == Words{"make", "-j2"});
 }
@@ -183,7 +180,7 @@ TEST_CASE("options: impossible values are refused with what was expected") {
   CHECK(bad({"-p", "a", "--events", "fd:two", "true"}) ==
         "125: --events fd:two: expected FILE or fd:N (a file of that name is ./fd:…)");
   CHECK(bad({"-p", "a", "--pretend-missing", "landlock,sync", "true"}) ==
-        "125: --pretend-missing sync: expected landlock, sync-wake, pidfd-getfd, wait-killable or mount-namespace");
+        "125: --pretend-missing sync: expected landlock, sync-wake, wait-killable or mount-namespace");
   CHECK(bad({"-p", "a", "--quiet=yes", "true"}) == "125: --quiet takes no value");
   CHECK(bad({"-p"}) == "125: --policy needs a value");
   CHECK(bad({"-p", "", "true"}) == "125: --policy needs a value that is not empty");
@@ -230,7 +227,7 @@ TEST_CASE("options: the help fits a screen of 80x24 and names every option of th
   CHECK(help.ends_with("\n"));
   for (const std::string name :
        {"--policy", "--net", "--env", "--chdir", "--keep-fd", "--check", "--audit", "--denials ", "--denials-to", "--events",
-        "--fail-on-denial", "--failure-status", "--wait", "--quiet", "--debug", "--best-effort", "--strict", "--service",
+        "--fail-on-denial", "--failure-status", "--wait", "--quiet", "--debug", "--strict", "--service",
         "--pretend-missing", "--version", "--help"})
     CHECK_MESSAGE(help.find(name) != std::string::npos, name);
 }
