@@ -44,6 +44,8 @@ constexpr uint64_t bits(std::initializer_list<GroupId> ids) {
   return set;
 }
 
+// Turns a row's parentheses into braces.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a braced list can't stand in parentheses
 #define SRUN_LIST(...) \
   { __VA_ARGS__ }
 
