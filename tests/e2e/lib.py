@@ -239,10 +239,23 @@ def kill_all(found):
 
 # ---------------------------------------------------------------- running the product
 
+def _policies_as_configuration():
+    folder = os.path.join(os.path.dirname(BIN.rstrip("/")), "test-config")
+    os.makedirs(os.path.join(folder, "sandbox-run"), exist_ok=True)
+    try:
+        os.symlink(POLICIES, os.path.join(folder, "sandbox-run", "policies"))
+    except FileExistsError:
+        pass
+    return folder
+
+
 def environment(**more):
     """A clean environment for a run; HOME and TMPDIR are the caller's to set."""
     kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME", "SANDBOX_RUN_DATA_DIR") if name in os.environ}
     path = os.environ.get("PATH", os.defpath)
+    if not os.path.exists(os.path.join(os.path.realpath(BIN), "../../../policies")):
+        # A build folder outside the source tree: the shipped policies are found as the user's own.
+        kept["XDG_CONFIG_HOME"] = _policies_as_configuration()
     kept.update(PATH=f"{BIN}{os.pathsep}{path}", LANG="C.UTF-8", TZ="UTC", TERM="dumb", V=VICTIMS, POLICIES=POLICIES)
     kept.update(more)
     return kept

@@ -109,7 +109,9 @@ def prepare():
     moves = []
     needed = [binaries, os.path.join(source, "policies"), os.path.join(source, "tests"), os.path.join(source, "src")]
     if not reachable(user, needed):
-        shutil.copytree(binaries, os.path.join(stage, "bin"), symlinks=True)
+        # sandbox-run looks for the shipped policies three folders above its own, as in a build tree.
+        staged_binaries = os.path.join(stage, "source", "build", "staged", "bin")
+        shutil.copytree(binaries, staged_binaries, symlinks=True)
         for name in STAGED:
             place, copy = os.path.join(source, name), os.path.join(stage, "source", name)
             if os.path.isdir(place):
@@ -117,9 +119,8 @@ def prepare():
             elif os.path.exists(place):
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copy2(place, copy)
-        open_up(os.path.join(stage, "bin"))
         open_up(os.path.join(stage, "source"))
-        moves += [[binaries, os.path.join(stage, "bin")], [source, os.path.join(stage, "source")]]
+        moves += [[binaries, staged_binaries], [source, os.path.join(stage, "source")]]
     if os.path.isdir(data) and not reachable(user, [data]):
         shutil.copytree(data, os.path.join(stage, "data"), symlinks=True)
         open_up(os.path.join(stage, "data"))
