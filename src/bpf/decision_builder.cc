@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bpf/branch_facts.h"
 #include "bpf/emitter.h"
 
 namespace srun::bpf {
@@ -89,13 +90,14 @@ bool DecisionBuilder::wins(Class candidate, uint32_t layer, const Running& runni
 NodeId DecisionBuilder::build(const std::vector<RulesId>& layers) {
   const auto known = built_.find(layers);
   if (known != built_.end()) return known->second;
-  NodeId best = linear(layers);
+  NodeId best = without_known_answers(graph_, linear(layers));
   if (!graph_[best].leaf) {
     const size_t linear_size = emitted_size(graph_, best);
     size_t allowed = goal_ == Goal::kSmallest ? linear_size : linear_size + linear_size / 2 + 8;
     for (const Order order : {Order::kAsWritten, Order::kMostTested}) {
-      const std::optional<NodeId> candidate = searching(layers, order, kWaste * allowed);
+      std::optional<NodeId> candidate = searching(layers, order, kWaste * allowed);
       if (!candidate) continue;
+      candidate = without_known_answers(graph_, *candidate);
       const size_t size = emitted_size(graph_, *candidate);
       if (size > allowed || size > kMaxInstructions) continue;
       best = *candidate;
