@@ -77,7 +77,7 @@ std::string enforcer_text(const Verdict& verdict) {
   switch (verdict.action) {
     case Action::kErrno:
     case Action::kReturn:
-      return verdict.quiet ? "kernel filter, not reported" : "kernel filter, not explained: no notification is possible here";
+      return verdict.quiet ? "kernel filter, not reported" : "kernel filter, not explained";
     case Action::kTrap: return "kernel filter, not reported";
     case Action::kKill: return "kernel filter, explained from the wait status";
     default: return "kernel filter";
@@ -226,6 +226,7 @@ std::string check_report(const policy::Enforcement& enforcement, std::span<const
   for (size_t i = 0; i < enforcement.unrestricted.size(); ++i)
     out += (i == 0 ? " " : ", ") + escape_for_terminal(enforcement.unrestricted[i], 100);
   out += enforcement.unrestricted.empty() ? " nothing that a policy can name\n" : "\n";
+  for (const std::string& warning : enforcement.warnings) out += "warning: " + escape_for_terminal(warning, 1000) + "\n";
   if (!enforcement.notes.empty()) out += "notes\n";
   for (const std::string& note : enforcement.notes) out += "  " + escape_for_terminal(note, 1000) + "\n";
   if (!launch_plan.empty()) out += "launch\n";

@@ -137,7 +137,7 @@ std::optional<std::string> kill_line(const policy::Enforcement& enforcement, int
   }
   if (rules.empty()) return std::nullopt;
   std::string line = "sandbox-run: killed by policy" + (who.empty() ? "" : " " + who);
-  line += rules.size() == 1 ? "; " : fmt::format("; one of {} rules: ", rules.size());
+  line += rules.size() == 1 ? ": " : fmt::format(": one of {} rules: ", rules.size());
   for (size_t i = 0; i < rules.size() && i < kMostRules; ++i) line += (i == 0 ? "" : "; ") + rules[i];
   if (rules.size() > kMostRules) line += fmt::format("; and {} more", rules.size() - kMostRules);
   return line + "\n";

@@ -271,14 +271,14 @@ policy::Enforcement killing(bool foreign_too) {
 
 TEST_CASE("kill line: the rule that the kernel can have killed for, with its calls") {
   CHECK(kill_line(killing(false), SIGSYS | 0x80, "[4712 gdb]") ==
-        "sandbox-run: killed by policy [4712 gdb]; ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace)\n");
+        "sandbox-run: killed by policy [4712 gdb]: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace)\n");
   CHECK(kill_line(killing(false), SIGSYS, "") ==
-        "sandbox-run: killed by policy; ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace)\n");
+        "sandbox-run: killed by policy: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace)\n");
 }
 
 TEST_CASE("kill line: several candidates are all named, since the kernel does not tell which") {
   CHECK(kill_line(killing(true), SIGSYS, "") ==
-        "sandbox-run: killed by policy; one of 2 rules: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace); "
+        "sandbox-run: killed by policy: one of 2 rules: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace); "
         "(guard layer) foreign calls (calls of other architectures)\n");
 }
 
