@@ -50,7 +50,11 @@ bool ordered(CompareOp op) {
          op == CompareOp::kGreaterEqual;
 }
 
-std::string width_text(CompareWidth width, bool with_sign) {
+// Modes are compared at 16 bits: the kernel cuts umode_t itself, so bits above must neither bypass nor break a rule.
+constexpr uint64_t kShortBits = 0xffff;
+
+std::string width_text(CompareWidth width, uint64_t significant, bool with_sign) {
+  if (significant == kShortBits) return "16 bits";
   std::string text = wide(width) ? "64 bits" : "32 bits";
   if (with_sign) text += is_signed(width) ? " signed" : " unsigned";
   return text;
@@ -58,7 +62,8 @@ std::string width_text(CompareWidth width, bool with_sign) {
 
 // The bits to compare with, cut to the width; nullopt: the argument can never have this value. Where only bits count
 // (not order), a negative number stands for its two's complement and 0xffffffff for -1.
-std::optional<uint64_t> fit(PolicyNumber number, CompareWidth width, bool needs_order) {
+std::optional<uint64_t> fit(PolicyNumber number, CompareWidth width, uint64_t significant, bool needs_order) {
+  if (significant == kShortBits) return number.bits <= kShortBits ? std::optional(number.bits) : std::nullopt;
   const auto as_signed = static_cast<int64_t>(number.bits);
   if (needs_order && number.negative && !is_signed(width)) return std::nullopt;
   if (wide(width)) {
@@ -137,24 +142,34 @@ class ConditionParser {
     const RuleCall* first = nullptr;
     for (const RuleCall& entry : calls_) {
       const kernel::Syscall& call = *entry.call;
-      if (*index >= call.arg_count) {
+      if (!call.number(kernel::kNativeArch)) continue;  // decides nothing here
+      const kernel::ArgList list = kernel::arguments(call, kernel::kNativeArch);
+      if (*index >= list.count) {
         return failure(arg->error(std::string(call.name) + " has " +
-                                  (call.arg_count == 0 ? "no arguments" : count_of(call.arg_count, "argument")) +
+                                  (list.count == 0 ? "no arguments" : count_of(list.count, "argument")) +
                                   ", so no argument " + std::to_string(*index)));
       }
-      const CompareWidth width = compare_width(call.args[*index].width);
+      const CompareWidth width = compare_width(list.args[*index].width);
+      const uint64_t significant = kernel::significant_bits(list.args[*index]);
       if (first == nullptr) {
         first = &entry;
         test_.width = width;
-      } else if (wide(width) != wide(test_.width) || (ordered(test_.op) && width != test_.width)) {
+        significant_ = significant;
+      } else if (significant != significant_ || (ordered(test_.op) && width != test_.width)) {
+        const bool sign_matters = ordered(test_.op);
         return failure(arg->error("argument " + std::to_string(*index) + " is " +
-                                  width_text(test_.width, ordered(test_.op)) + " in " + std::string(first->call->name) +
-                                  " but " + width_text(width, ordered(test_.op)) + " in " + std::string(call.name) +
-                                  ": give the calls rules of their own"));
+                                  width_text(test_.width, significant_, sign_matters) + " in " +
+                                  std::string(first->call->name) + " but " + width_text(width, significant, sign_matters) +
+                                  " in " + std::string(call.name) + ": give the calls rules of their own"));
       } else if (width != test_.width) {
         // Only bits are compared, so the sign makes no difference; one form keeps equal rules equal.
         test_.width = wide(width) ? CompareWidth::kU64 : CompareWidth::kU32;
       }
+    }
+    if (significant_ == kShortBits && test_.op != CompareOp::kEqual && test_.op != CompareOp::kMasked &&
+        test_.op != CompareOp::kSubset) {
+      return failure(condition_.find("op")->error("argument " + std::to_string(*index) +
+                                                  " is 16 bits; such a one can be compared with ==, masked and subset"));
     }
     return {};
   }
@@ -162,10 +177,10 @@ class ConditionParser {
   Result<uint64_t, PolicyError> parse_fitting(const Node& node) const {
     auto number = parse_number(node);
     if (!number) return failure(std::move(number.error()));
-    const std::optional<uint64_t> bits = fit(*number, test_.width, ordered(test_.op));
+    const std::optional<uint64_t> bits = fit(*number, test_.width, significant_, ordered(test_.op));
     if (!bits) {
       return failure(node.error(node_text(node) + " is no value of argument " + std::to_string(test_.arg) + ", which is " +
-                                width_text(test_.width, ordered(test_.op))));
+                                width_text(test_.width, significant_, ordered(test_.op))));
     }
     return *bits;
   }
@@ -191,9 +206,15 @@ class ConditionParser {
     if (!bits) return failure(std::move(bits.error()));
     if (test_.op == CompareOp::kSubset) {
       test_.mask = *bits;
+      if (significant_ == kShortBits) test_.mask |= ~kShortBits;
       return {};
     }
     test_.values = {*bits};
+    if (significant_ == kShortBits && test_.op == CompareOp::kEqual) {
+      test_.op = CompareOp::kMasked;
+      test_.mask = kShortBits;
+      return {};
+    }
     if (test_.op == CompareOp::kMasked) {
       const Node& mask_node = *condition_.find("mask");
       auto mask = parse_fitting(mask_node);
@@ -209,6 +230,7 @@ class ConditionParser {
 
   const Node& condition_;
   std::span<const RuleCall> calls_;
+  uint64_t significant_ = ~uint64_t{0};
   ArgTest test_;
 };
 
