@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 
 namespace srun::kernel {
 namespace {
@@ -45,17 +46,17 @@ constexpr uint64_t bits(std::initializer_list<GroupId> ids) {
 }
 
 // Turns a row's parentheses into braces.
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a braced list can't stand in parentheses
 #define SRUN_LIST(...) \
   { __VA_ARGS__ }
 
-constexpr size_t kCallCount = 0
-#define SRUN_SYSCALL(name, x86_64, i386, aarch64, args, groups) +1
+constexpr std::string_view kNames[] = {
+#define SRUN_SYSCALL(name, x86_64, i386, aarch64, args, groups) name,
 #define SRUN_ARCH_ARGS(arch, name, args)
 #include "kernel/syscalls.def"
 #undef SRUN_SYSCALL
 #undef SRUN_ARCH_ARGS
-    ;
+};
+constexpr size_t kCallCount = std::size(kNames);
 
 // For each group all those that contain it, itself included and @known.
 constexpr std::array<uint64_t, kGroupCount> make_containers() {
