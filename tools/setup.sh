@@ -74,6 +74,8 @@ build_preset() {
   fi
   mkdir -p "$directory" || return 1
   log=$directory/build-output.txt
+  # Where ccache is used, checkouts at different places share what is cached.
+  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
   if [ ! -f "$directory/build.ninja" ]; then
     say "building preset $preset; the first time takes some minutes"
     launcher=
