@@ -84,7 +84,8 @@ std::vector<PacketCase> freebsd_cases(const nlohmann::json& file) {
     result.name = vector["name"];
     result.code = instructions(vector["insns"]);
     result.bytes = bytes_from_hex(vector["data_hex"]);
-    result.bytes.resize(vector["buflen"].get<size_t>());
+    // The two LEN tests claim gigabytes that nobody reads.
+    result.bytes.resize(std::min(result.bytes.size(), vector["buflen"].get<size_t>()));
     result.wire_length = vector["wirelen"];
     // Where Linux and FreeBSD differ (IND wraps in Linux) the file has the Linux result; where the wire length is made
     // up it has none, and the value in the BSD test holds.

@@ -19,6 +19,7 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "bpf/converter.h"
 #include "bpf/reference.h"
 #include "support/bpf_assembler.h"
 #include "support/bpf_random.h"
@@ -299,6 +300,28 @@ TEST_CASE("live kernel: 3,000 damaged programs are accepted or refused as by the
     refused += !accepted;
   }
   CHECK(refused > 300);
+}
+
+TEST_CASE("live kernel: the longest jump over converted code is where the converter says") {
+  PacketKernel kernel;
+  // MSH at a constant offset becomes the longest sequence, so a jump over about 1,700 of them is the limit.
+  const auto code_of = [](uint32_t loads, uint32_t offset) {
+    Code code{stmt(kJa, loads)};
+    code.insert(code.end(), loads, stmt(kLdxMsh, offset));
+    code.push_back(ret(0));
+    return code;
+  };
+  for (const uint32_t offset : {0u, 1u, 40000u, 0xfff00000u}) {
+    CAPTURE(offset);
+    uint32_t fits = 1000;
+    while (kernel_converted_length(verified(code_of(fits + 1, offset), Flavour::kPacket)).has_value()) ++fits;
+    CAPTURE(fits);
+    const int largest = kernel.attach(code_of(fits, offset));
+    // ENOMEM: the socket option memory limit of this host is too small to tell.
+    if (largest == ENOMEM) continue;
+    CHECK(largest == 0);
+    CHECK(kernel.attach(code_of(fits + 1, offset)) == EINVAL);
+  }
 }
 
 }  // namespace srun::bpf::test
