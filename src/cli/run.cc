@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "kernel/sys.h"
 #include "policy/environment.h"
+#include "policy/fix.h"
 #include "policy/loader.h"
 #include "policy/lowering.h"
 #include "report/check_report.h"
@@ -127,11 +128,18 @@ class Reports {
   }
 
  private:
-  static report::DenialOptions denial_options(const Options& options, [[maybe_unused]] const Loaded& loaded, BorrowedFd terminal) {
+  static report::DenialOptions denial_options(const Options& options, const Loaded& loaded, BorrowedFd terminal) {
     report::DenialOptions denial;
     denial.when = options.denials_to == DenialsTo::kEnd ? report::DenialOptions::When::kEnd : report::DenialOptions::When::kLive;
     denial.quiet = options.quiet;
     if (options.events) denial.events_place = options.events->path.empty() ? "fd:" + std::to_string(options.events->fd) : options.events->path;
+    denial.suggest_fix = [&loaded](const report::Event& event) {
+      bpf::CallData call;
+      call.nr = static_cast<int32_t>(event.nr);
+      call.arch = event.audit_arch;
+      std::copy(std::begin(event.args), std::end(event.args), std::begin(call.args));
+      return policy::suggested_fix(loaded.stack, loaded.lowering, loaded.enforcement, call);
+    };
     if (terminal) denial.terminal_is_raw = [terminal] { return report::terminal_is_raw(terminal); };
     return denial;
   }
@@ -198,9 +206,10 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
       sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities));
   Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, policy::QuickFlags{options.net_none, options.env}, load_options);
   if (!stack) return failure(RunError{stack.error().text(), options.failure_status});
-  Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering_options(options, features));
+  const policy::LoweringOptions lowering = lowering_options(options, features);
+  Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering);
   if (!enforcement) return failure(RunError{enforcement.error().text(), options.failure_status});
-  return Loaded{std::move(*stack), std::move(*enforcement)};
+  return Loaded{std::move(*stack), lowering, std::move(*enforcement)};
 }
 
 Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const kernel::Features& features,

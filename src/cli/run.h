@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "kernel/features.h"
 #include "policy/enforcement.h"
+#include "policy/lowering_options.h"
 #include "policy/stack.h"
 #include "report/output.h"
 #include "sandbox/launch_plan.h"
@@ -30,6 +31,7 @@ struct Outputs {
 // The stack of policies that the options name, and the environment and the host it is lowered for.
 struct Loaded {
   policy::PolicyStack stack;
+  policy::LoweringOptions lowering;
   policy::Enforcement enforcement;
 };
 
