@@ -1,4 +1,6 @@
 // sandbox-run: parse → load → lower → launch → supervise → report.
+#include <sys/auxv.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -23,6 +25,8 @@ int refuse(const Error& error, int status) {
 
 int run(int argc, char** argv) {
   using namespace srun;
+  // A set-user-id sandbox-run would load the caller's policies with somebody else's rights (pitfalls 5.34).
+  if (getauxval(AT_SECURE) != 0) return refuse(std::string("refuses to run set-user-id, set-group-id or with file capabilities"), cli::ExitCode::kFailure);
   // Before anything is opened: what we inherited is either the program's or nobody's.
   const Result<std::vector<int>> inherited = sandbox::take_inherited_descriptors();
   if (!inherited) return refuse(inherited.error().message(), cli::ExitCode::kFailure);

@@ -129,7 +129,16 @@ class AsioControlPlane final : public ControlPlane {
     if (message.value != SIGCONT && direct.sender == message.sender && direct.sender != 0 &&
         kernel::monotonic_ns() - direct.at_ns < kGroupSignalNs)
       return;
-    if (!main_ended_) ::kill(target_, message.value);  // our unreaped child: the number is its own
+    if (!main_ended_) {
+      ::kill(target_, message.value);  // our unreaped child: the number is its own
+      return;
+    }
+    // --wait all after the program's end: the signal is for whoever is left, or nothing short of SIGKILL would end the run.
+    const Membership membership(::getpid(), guard_);
+    for (const pid_t member : descendants(::getpid())) {
+      const Result<UniqueFd> pidfd = kernel::pidfd_open(member);
+      if (pidfd && membership.is_member(member)) static_cast<void>(kernel::pidfd_send_signal(pidfd->borrow(), message.value));
+    }
   }
 
   void reap() {

@@ -122,6 +122,18 @@ def test_wait_all(work):
 
 
 @lib.must
+def test_wait_all_can_be_cancelled(work):
+    """--wait all after the program's end: SIGTERM reaches the background process"""
+    script = "trap '' HUP; (echo ready; exec sleep 300) & exit 3"
+    with lib.Sandbox(["-p", "baseline", "--wait", "all", "--", "sh", "-c", script], cwd=work) as box:
+        wait_ready(box)
+        time.sleep(0.1)
+        os.kill(box.guard, signal.SIGTERM)
+        status, _, _ = box.finish(timeout=5)
+        lib.check_equal(status, 3, "status")
+
+
+@lib.must
 def test_sigterm_reaches_the_program(work):
     """SIGTERM, SIGINT, SIGHUP and SIGUSR1 sent to sandbox-run reach the program once"""
     script = ("import os, signal, time\n"
