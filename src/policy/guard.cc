@@ -82,6 +82,7 @@ class Builder {
   explicit Builder(std::span<const std::string> lifted) : lifted_(lifted) {
     policy_.name = kGuardName;
     policy_.description = "always on: what no policy may open without saying so in \"unsafe\"";
+    policy_.syscalls_place.file = kGuardName;
     policy_.has_syscalls = true;
     policy_.open_ended = true;
   }
@@ -148,10 +149,12 @@ void close_namespaces(Builder& guard) {
 void close_outsiders(Builder& guard, const LoweringOptions& options) {
   // Requests other than these need a tracee that one of these has given.
   guard.add("ptrace", {"ptrace"}, ask(Check::kPtrace), {one_of(0, {kPtraceTraceme, kPtraceAttach, kPtraceSeize})});
-  if (!options.landlock_domain) {
-    guard.add("ptrace", {"process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise"},
-              refuse(EPERM));
-  }
+  if (options.landlock_domain) return;
+  guard.add("ptrace", {"process_vm_readv", "process_vm_writev"}, ask(Check::kPidArgument0));
+  guard.add("ptrace", {"migrate_pages", "move_pages"}, ask(Check::kPidArgument0), {differs(0, 0)});
+  guard.add("ptrace", {"kcmp"}, ask(Check::kTgidTid));  // its two processes are in the same registers
+  // Whom a descriptor stands for can't be told from the register.
+  guard.add("ptrace", {"pidfd_getfd", "process_madvise"}, refuse(EPERM));
 }
 
 // H4: what ends, starves or slows the supervisor without a signal, and signals where Landlock does not scope them.
