@@ -91,7 +91,8 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     auto rules = lower_policy(policy, index, to);
     if (!rules) return failure(std::move(rules.error()));
     out.rules.push_back(std::move(*rules));
-    if (policy.environment) out.environment.push_back(*policy.environment);
+    // --audit lets the program run as it would without the policies, and variables are part of that.
+    if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 

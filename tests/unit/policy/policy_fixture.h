@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/environment.h"
 #include "policy/loader.h"
 #include "policy/lowering.h"
 #include "policy/parser.h"
