@@ -72,7 +72,8 @@ struct OciProfile {
   // Rules per call number of `arch`, first match wins.
   std::map<uint32_t, std::vector<OciCallRules::FlatRule>> calls;
   std::optional<uint32_t> newest_call;  // the highest number that a rule names
-  std::vector<std::string> notes;       // what was left out and what deserves a warning, one line each
+  std::vector<std::string> warnings;    // told at every run: rules that do not refuse what they mean to
+  std::vector<std::string> notes;       // what was left out and what deserves a look, one line each
 };
 
 // True for a document that is meant as an OCI profile or a config.json: by shape, since they have no "version": 1.

@@ -119,10 +119,11 @@ class Lowering {
       if (const auto rules = profile_.calls.find(number); rules != profile_.calls.end()) {
         for (const OciCallRules::FlatRule& rule : rules->second) {
           const bpf::VerdictId verdict = verdicts_.add(by_rule(rule.outcome), call);
-          if (rule.all_of.empty())
-            decision.otherwise = verdict;
-          else
-            decision.rules.push_back({rule.all_of, verdict});
+          if (rule.all_of.empty()) {
+            decision.otherwise = verdict;  // the paths after one that always holds are never taken
+            break;
+          }
+          decision.rules.push_back({rule.all_of, verdict});
         }
       }
       append(result, {number, number, std::move(decision)});

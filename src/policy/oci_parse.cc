@@ -439,7 +439,8 @@ void Reader::read(const Node& seccomp) {
   if (action == nullptr || (action->is_string() && action->string().empty())) {
     if (!syscalls.empty()) return fail(seccomp, "\"defaultAction\" is missing");
     profile_.disabled = true;
-    return warn(seccomp, "neither a default action nor rules: the profile restricts nothing");
+    profile_.warnings.push_back(seccomp.file() + ": neither a default action nor rules: the profile restricts nothing");
+    return;
   }
   profile_.default_action =
       with_errno(seccomp, action_of(*action).value_or(bpf::kRetKillThread), "defaultErrnoRet", "defaultErrno");

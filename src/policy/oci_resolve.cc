@@ -23,9 +23,9 @@ bool grants(uint32_t action) {
 
 std::optional<PolicyError> resolve_oci(OciProfile& profile) {
   std::map<uint32_t, OciCallRules> trees;
-  const auto said = [&](const OciRule& rule, std::string_view text) {
-    profile.notes.push_back(rule.place.file + ":" + std::to_string(rule.place.line) + " " + rule.place.pointer + ": " +
-                            std::string(text));
+  const auto said = [](std::vector<std::string>& list, const OciRule& rule, std::string_view text) {
+    list.push_back(rule.place.file + ":" + std::to_string(rule.place.line) + " " + rule.place.pointer + ": " +
+                   std::string(text));
   };
   for (uint32_t i = 0; i < profile.rules.size(); ++i) {
     const OciRule& rule = profile.rules[i];
@@ -45,7 +45,7 @@ std::optional<PolicyError> resolve_oci(OciProfile& profile) {
       // The runtimes drop such a rule before libseccomp sees it: it neither adds anything nor stands in another's way.
       if (rule.action == profile.default_action) continue;
       OciCallRules& tree = trees[*number];
-      OciCallRules::Added added;
+      auto added = OciCallRules::Added::kAdded;
       if (!repeated) {
         added = tree.add(rule.conditions, {rule.action, i});
       } else {
@@ -71,10 +71,11 @@ std::optional<PolicyError> resolve_oci(OciProfile& profile) {
                            {}};
     }
     if (unknown.empty()) continue;
-    if (grants(rule.action))
-      said(rule, "left out: unknown " + unknown);
+    // Where the default refuses, a misspelt refusal does no harm.
+    if (grants(rule.action) || !grants(profile.default_action))
+      said(profile.notes, rule, "left out: unknown " + unknown);
     else
-      said(rule, "warning: unknown calls are NOT refused by this rule: " + unknown);
+      said(profile.warnings, rule, "unknown calls are NOT refused by this rule: " + unknown);
   }
   for (const auto& [number, tree] : trees) {
     auto flat = tree.flatten();
