@@ -107,18 +107,19 @@ ssize_t OutputSink::write_once(std::string_view bytes) {
   }
   SigpipeGuard guard;
   ssize_t done = -1;
-  int error_number = EOPNOTSUPP;
+  int error_number = 0;
   if (nowait_works_) {
     iovec part{const_cast<char*>(bytes.data()), bytes.size()};
     // Pipes know RWF_NOWAIT since 6.4; offset -1 is "the current position". The flag belongs to this call: O_NONBLOCK
     // would change the open file description under everybody else who holds it.
     done = ::pwritev2(fd_.get(), &part, 1, -1, RWF_NOWAIT);
     error_number = done < 0 ? errno : 0;
-    if (error_number == EOPNOTSUPP) nowait_works_ = false;
+    // Terminals and older pipes do not know the flag, some emulated kernels not the call.
+    if (error_number == EOPNOTSUPP || error_number == EINVAL || error_number == ENOSYS) nowait_works_ = false;
   }
-  if (error_number == EOPNOTSUPP) {
+  if (!nowait_works_) {
     pollfd ready{fd_.get(), POLLOUT, 0};
-    if (::poll(&ready, 1, 0) == 0) return -EAGAIN;
+    if (::poll(&ready, 1, 0) <= 0) return -EAGAIN;
     // A pipe that polls writable has room for one page, a terminal for a few hundred bytes.
     done = ::write(fd_.get(), bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
     error_number = done < 0 ? errno : 0;
