@@ -6,12 +6,12 @@ namespace srun::cli {
 
 // The numbers of env(1), chroot(1), timeout(1) and docker-run(1) where they have one.
 struct ExitCode {
-  static constexpr int kDenied = 123;         // --fail-on-denial, and something was denied
-  static constexpr int kLimit = 124;          // a limit ended the program
-  static constexpr int kFailure = 125;        // sandbox-run itself failed; --failure-status replaces it
-  static constexpr int kNotExecutable = 126;  // the program was found and could not be executed
-  static constexpr int kNotFound = 127;       // the program was not found
-  static constexpr int kSignalBase = 128;     // 128+N: it died of signal N
+  static constexpr int kDenied = 123;          // --fail-on-denial, and something was denied
+  static constexpr int kLimit = 124;           // a limit ended the program
+  static constexpr int kFailure = 125;         // sandbox-run itself failed; --failure-status replaces it
+  static constexpr int kNotExecutable = 126;   // the program was found and could not be executed
+  static constexpr int kNotFound = 127;        // the program was not found
+  static constexpr int kSignalBase = 128;      // 128+N: it died of signal N
   static constexpr int kKilledByPolicy = 159;  // 128+SIGSYS, whichever signal the supervisor used (H33)
 };
 

@@ -13,15 +13,16 @@ namespace {
 
 // Options of the design that this version does not know how to obey. They are named so that the answer is "not yet"
 // and never "unknown", and none is ever ignored (invariant I7).
+// clang-format off
 constexpr std::array<std::string_view, 58> kLater = {
-    "--annotate",   "--ask",  "--attach", "--best-effort", "--deny", "--known",   "--learn", "--limit", "--listen", "--private",
-    "--read",       "--read-only", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout", "--trace",
-    "--write",      "-C",     "-P",       "-S",     "-T",        "-U",      "-Z",      "-c",       "-e",
-    "-f",           "-ff",    "-k",       "-n",     "-o",        "-r",      "-s",      "-t",       "-tt",
-    "-ttt",         "-v",     "-w",       "-x",     "-xx",       "-y",      "-yy",     "-z",       "--trace-path",
-    "--stack-trace", "--follow-forks", "--string-limit", "--decode-fds", "--relative-timestamps", "--syscall-times",
+    "--annotate", "--ask", "--attach", "--best-effort", "--deny", "--known", "--learn", "--limit", "--listen",
+    "--private", "--read", "--read-only", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout",
+    "--trace", "--write", "-C", "-P", "-S", "-T", "-U", "-Z", "-c", "-e", "-f", "-ff", "-k", "-n", "-o", "-r", "-s",
+    "-t", "-tt", "-ttt", "-v", "-w", "-x", "-xx", "-y", "-yy", "-z", "--trace-path", "--stack-trace",
+    "--follow-forks", "--string-limit", "--decode-fds", "--relative-timestamps", "--syscall-times",
     "--absolute-timestamps", "--successful-only", "--failed-only", "--no-abbrev", "--summary-sort-by",
     "--summary-columns", "--output"};
+// clang-format on
 
 // The message of a refused value: what it was, what would have been right, and the nearest right word.
 std::string bad_value(std::string_view option, std::string_view value, std::string_view expected,
@@ -47,7 +48,8 @@ struct Refused {
 };
 
 template <typename Enum, size_t N>
-Enum word(std::string_view option, const std::string& value, const std::array<std::pair<std::string_view, Enum>, N>& table) {
+Enum word(std::string_view option, const std::string& value,
+          const std::array<std::pair<std::string_view, Enum>, N>& table) {
   std::string expected;
   std::array<std::string_view, N> words;
   for (size_t i = 0; i < N; ++i) {

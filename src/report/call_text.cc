@@ -23,11 +23,11 @@ using kernel::ArgKind;
 using kernel::Width;
 
 enum class Style : uint8_t {
-  kOne,     // exactly one of the names
-  kFlags,   // names joined by |
+  kOne,            // exactly one of the names
+  kFlags,          // names joined by |
   kFlagsWithZero,  // the same, and the field in the low two bits has a name for 0 (O_RDONLY)
   kBaseAndFlags,   // one of the names in the low four bits, flags above (SOCK_*)
-  kClone,   // CLONE_* above, a signal in the low byte
+  kClone,          // CLONE_* above, a signal in the low byte
   kSignal,
   kDirFd,
   kOctal,
@@ -37,8 +37,8 @@ enum class Style : uint8_t {
   kOpaque,  // a number or a pointer, depending on another argument
 };
 
-// Which constants name a kind's values: names, "PREFIX_*", and with "-" in front what to leave out (aliases, other fields
-// with the same prefix). Values come from the one table of constants.
+// Which constants name a kind's values: names, "PREFIX_*", and with "-" in front what to leave out (aliases, other
+// fields with the same prefix). Values come from the one table of constants.
 struct KindRow {
   ArgKind kind;
   Style style;
@@ -83,12 +83,14 @@ constexpr KindRow kKinds[] = {
     {ArgKind::kOpenFlags, Style::kFlagsWithZero, "O_* -O_ACCMODE"},
     {ArgKind::kDescriptorFlags, Style::kFlags, "O_CLOEXEC"},
     {ArgKind::kPipeFlags, Style::kFlags, "O_CLOEXEC O_NONBLOCK O_DIRECT"},
-    {ArgKind::kAtFlags, Style::kFlags, "AT_EACCESS AT_SYMLINK_NOFOLLOW AT_SYMLINK_FOLLOW AT_NO_AUTOMOUNT AT_EMPTY_PATH"},
+    {ArgKind::kAtFlags, Style::kFlags,
+     "AT_EACCESS AT_SYMLINK_NOFOLLOW AT_SYMLINK_FOLLOW AT_NO_AUTOMOUNT AT_EMPTY_PATH"},
     {ArgKind::kAccessMode, Style::kFlags, "F_OK R_OK W_OK X_OK"},
     {ArgKind::kWhence, Style::kOne, "SEEK_*"},
     {ArgKind::kFcntlCmd, Style::kOne, "F_* -F_OK -F_RDLCK -F_WRLCK -F_UNLCK -F_EXLCK -F_SHLCK -F_SEAL_* -F_OWNER_*"},
-    {ArgKind::kIoctlRequest, Style::kOne, "TIOC* -TIOCPKT* -TIOCINQ TCGETS TCSETS TCSETSW TCSETSF FIONREAD FIONBIO "
-                                          "FIOCLEX FIONCLEX FIOASYNC FIOSETOWN FIOGETOWN SIOCSPGRP SIOCGPGRP"},
+    {ArgKind::kIoctlRequest, Style::kOne,
+     "TIOC* -TIOCPKT* -TIOCINQ TCGETS TCSETS TCSETSW TCSETSF FIONREAD FIONBIO "
+     "FIOCLEX FIONCLEX FIOASYNC FIOSETOWN FIOGETOWN SIOCSPGRP SIOCGPGRP"},
     {ArgKind::kCloseRangeFlags, Style::kFlags, "CLOSE_RANGE_*"},
     {ArgKind::kRenameFlags, Style::kFlags, "RENAME_*"},
     {ArgKind::kFallocateMode, Style::kFlags, "FALLOC_FL_*"},
@@ -111,11 +113,13 @@ constexpr KindRow kKinds[] = {
     {ArgKind::kIdType, Style::kOne, "P_ALL P_PID P_PGID P_PIDFD"},
     {ArgKind::kWaitOptions, Style::kFlags, "WNOHANG WUNTRACED WEXITED WCONTINUED WNOWAIT __WALL __WCLONE __WNOTHREAD"},
     {ArgKind::kPidfdFlags, Style::kFlags, "PIDFD_NONBLOCK PIDFD_THREAD"},
-    {ArgKind::kPrctlOption, Style::kOne, "PR_SET_* PR_GET_* PR_CAPBSET_* PR_CAP_AMBIENT PR_TASK_PERF_* PR_MCE_KILL PR_SCHED_CORE PR_RISCV_* "
-                                         "-PR_SET_MM_* -PR_SET_PTRACER_ANY"},
+    {ArgKind::kPrctlOption, Style::kOne,
+     "PR_SET_* PR_GET_* PR_CAPBSET_* PR_CAP_AMBIENT PR_TASK_PERF_* PR_MCE_KILL PR_SCHED_CORE PR_RISCV_* "
+     "-PR_SET_MM_* -PR_SET_PTRACER_ANY"},
     {ArgKind::kArchPrctlOption, Style::kOne, "ARCH_*"},
     {ArgKind::kPtraceRequest, Style::kOne, "PTRACE_* -PTRACE_O_* -PTRACE_PEEKUSR -PTRACE_POKEUSR"},
-    {ArgKind::kFutexOp, Style::kOne, "FUTEX_WAIT FUTEX_WAKE FUTEX_FD FUTEX_REQUEUE FUTEX_CMP_REQUEUE FUTEX_WAKE_OP FUTEX_LOCK_PI"},
+    {ArgKind::kFutexOp, Style::kOne,
+     "FUTEX_WAIT FUTEX_WAKE FUTEX_FD FUTEX_REQUEUE FUTEX_CMP_REQUEUE FUTEX_WAKE_OP FUTEX_LOCK_PI"},
     {ArgKind::kResource, Style::kOne, "RLIMIT_*"},
     {ArgKind::kRusageWho, Style::kOne, "RUSAGE_*"},
     {ArgKind::kPriorityWhich, Style::kOne, "PRIO_PROCESS PRIO_PGRP PRIO_USER"},
@@ -127,13 +131,15 @@ constexpr KindRow kKinds[] = {
     {ArgKind::kSocketType, Style::kBaseAndFlags, "SOCK_*"},
     {ArgKind::kSocketFlags, Style::kFlags, "SOCK_CLOEXEC SOCK_NONBLOCK"},
     {ArgKind::kSocketLevel, Style::kOne, "SOL_SOCKET"},
-    {ArgKind::kMsgFlags, Style::kFlags, "MSG_* -MSG_TRYHARD -MSG_FIN -MSG_SYN -MSG_RST -MSG_COPY -MSG_EXCEPT -MSG_INFO -MSG_NOERROR -MSG_STAT*"},
+    {ArgKind::kMsgFlags, Style::kFlags,
+     "MSG_* -MSG_TRYHARD -MSG_FIN -MSG_SYN -MSG_RST -MSG_COPY -MSG_EXCEPT -MSG_INFO -MSG_NOERROR -MSG_STAT*"},
     {ArgKind::kShutdownHow, Style::kOne, "SHUT_*"},
     {ArgKind::kSeccompOp, Style::kOne, "SECCOMP_SET_MODE_* SECCOMP_GET_ACTION_AVAIL SECCOMP_GET_NOTIF_SIZES"},
     {ArgKind::kSeccompFlags, Style::kFlags, "SECCOMP_FILTER_FLAG_*"},
     {ArgKind::kKeyctlOption, Style::kOne, "KEYCTL_* -KEYCTL_MOVE_*"},
-    {ArgKind::kBpfCmd, Style::kOne, "BPF_MAP_CREATE BPF_MAP_LOOKUP_ELEM BPF_MAP_UPDATE_ELEM BPF_MAP_DELETE_ELEM BPF_PROG_LOAD "
-                                    "BPF_OBJ_PIN BPF_OBJ_GET BPF_PROG_ATTACH BPF_BTF_LOAD BPF_LINK_CREATE"},
+    {ArgKind::kBpfCmd, Style::kOne,
+     "BPF_MAP_CREATE BPF_MAP_LOOKUP_ELEM BPF_MAP_UPDATE_ELEM BPF_MAP_DELETE_ELEM BPF_PROG_LOAD "
+     "BPF_OBJ_PIN BPF_OBJ_GET BPF_PROG_ATTACH BPF_BTF_LOAD BPF_LINK_CREATE"},
     {ArgKind::kGetrandomFlags, Style::kFlags, "GRND_*"},
     {ArgKind::kRebootCmd, Style::kOne, "LINUX_REBOOT_CMD_*"},
 };
@@ -156,8 +162,10 @@ std::vector<Name> resolve(std::string_view spec) {
     const size_t end = std::min(spec.find(' '), spec.size());
     const std::string_view word = spec.substr(0, end);
     spec.remove_prefix(std::min(end + 1, spec.size()));
-    if (word.starts_with('-')) out.push_back(word.substr(1));
-    else if (!word.empty()) in.push_back(word);
+    if (word.starts_with('-'))
+      out.push_back(word.substr(1));
+    else if (!word.empty())
+      in.push_back(word);
   }
   const auto any = [](const std::vector<std::string_view>& patterns, std::string_view name) {
     return std::ranges::any_of(patterns, [&](std::string_view pattern) { return covers(pattern, name); });
@@ -186,10 +194,13 @@ const Kind* find_kind(ArgKind kind) {
 // The part of the register that the kernel looks at, sign-extended if it is signed.
 uint64_t cut(uint64_t value, Width width) {
   switch (width) {
-    case Width::kU32: return static_cast<uint32_t>(value);
-    case Width::kS32: return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(value))));
+    case Width::kU32:
+      return static_cast<uint32_t>(value);
+    case Width::kS32:
+      return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(value))));
     case Width::kU64:
-    case Width::kS64: break;
+    case Width::kS64:
+      break;
   }
   return value;
 }
@@ -217,7 +228,8 @@ std::string signal_text(uint64_t value) {
 // Names whose bits are all set, those of several bits first (O_SYNC contains O_DSYNC), printed from the lowest bit up;
 // what has no name follows in hex. Empty if `value` is 0.
 std::string flags_text(std::vector<Name> names, uint64_t value) {
-  std::ranges::stable_sort(names, [](const Name& a, const Name& b) { return std::popcount(a.value) > std::popcount(b.value); });
+  std::ranges::stable_sort(
+      names, [](const Name& a, const Name& b) { return std::popcount(a.value) > std::popcount(b.value); });
   std::vector<Name> set;
   uint64_t rest = value;
   for (const Name& name : names) {
@@ -286,19 +298,28 @@ std::string argument_text(const kernel::ArgSpec& spec, uint64_t raw, Arch arch) 
       if (name != nullptr) return std::string(name->name);
       return value > 0xffff && spec.width == Width::kU32 ? fmt::format("{:#x}", value) : number_text(value, spec.width);
     }
-    case Style::kFlags: return flags_or_zero(*kind, bits);
-    case Style::kFlagsWithZero: return open_flags_text(*kind, bits, arch);
-    case Style::kBaseAndFlags: return socket_type_text(*kind, bits);
-    case Style::kClone: return clone_text(*kind, bits);
-    case Style::kSignal: return signal_text(value);
+    case Style::kFlags:
+      return flags_or_zero(*kind, bits);
+    case Style::kFlagsWithZero:
+      return open_flags_text(*kind, bits, arch);
+    case Style::kBaseAndFlags:
+      return socket_type_text(*kind, bits);
+    case Style::kClone:
+      return clone_text(*kind, bits);
+    case Style::kSignal:
+      return signal_text(value);
     case Style::kDirFd:
       return static_cast<int64_t>(value) == -100 ? std::string("AT_FDCWD") : number_text(value, spec.width);
-    case Style::kOctal: return value == 0 ? std::string("0") : fmt::format("0{:03o}", bits);
-    case Style::kHex: return fmt::format("{:#x}", bits);
+    case Style::kOctal:
+      return value == 0 ? std::string("0") : fmt::format("0{:03o}", bits);
+    case Style::kHex:
+      return fmt::format("{:#x}", bits);
     case Style::kId:  // -1, "leave it as it is", is 0xffff for the 16-bit calls of i386
       return value == kernel::significant_bits(spec) ? std::string("-1") : fmt::format("{}", bits);
-    case Style::kNumber: return number_text(value, spec.width);
-    case Style::kOpaque: return value <= 0xffff ? fmt::format("{}", value) : fmt::format("{:#x}", value);
+    case Style::kNumber:
+      return number_text(value, spec.width);
+    case Style::kOpaque:
+      return value <= 0xffff ? fmt::format("{}", value) : fmt::format("{:#x}", value);
   }
   return fmt::format("{:#x}", raw);
 }
@@ -312,8 +333,10 @@ bool symbolic(ArgKind kind) {
     case Style::kFlagsWithZero:
     case Style::kBaseAndFlags:
     case Style::kClone:
-    case Style::kSignal: return true;
-    default: return false;
+    case Style::kSignal:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -330,20 +353,24 @@ Resolved resolve_call(uint32_t audit_arch, uint32_t nr) {
   const uint32_t number = x32 ? nr & ~kernel::kX32Bit : nr;
   // x32 numbers from 512 on are its own and not in the table; -1 and the like are no x32 calls worth a name either.
   const kernel::Syscall* call = kernel::find_syscall(*arch, number);
-  std::string name = call != nullptr ? std::string(call->name) : fmt::format("syscall_{}", static_cast<int32_t>(number));
-  if (x32) name = "x32:" + name;
-  else if (*arch != kernel::kNativeArch) name = std::string(kernel::arch_name(*arch)) + ":" + name;
+  std::string name =
+      call != nullptr ? std::string(call->name) : fmt::format("syscall_{}", static_cast<int32_t>(number));
+  if (x32)
+    name = "x32:" + name;
+  else if (*arch != kernel::kNativeArch)
+    name = std::string(kernel::arch_name(*arch)) + ":" + name;
   return {call, *arch, std::move(name)};
 }
 
-// open(…, O_RDONLY, mode): without O_CREAT (0x40) or O_TMPFILE (0x400000) the kernel ignores the mode, so the register holds
-// whatever was left in it.
+// open(…, O_RDONLY, mode): without O_CREAT (0x40) or O_TMPFILE (0x400000) the kernel ignores the mode, so the register
+// holds whatever was left in it.
 bool ignored(const kernel::ArgList& list, size_t index, const uint64_t (&args)[6]) {
   return index > 0 && list.args[index].kind == ArgKind::kMode && list.args[index - 1].kind == ArgKind::kOpenFlags &&
          (args[index - 1] & 0x400040) == 0;
 }
 
-// A zero that says nothing at the end of a call: ptrace(PTRACE_ATTACH, 4711, 0x0, 0), prctl(PR_GET_DUMPABLE, 0, 0, 0, 0).
+// A zero that says nothing at the end of a call: ptrace(PTRACE_ATTACH, 4711, 0x0, 0), prctl(PR_GET_DUMPABLE, 0, 0, 0,
+// 0).
 bool says_nothing(const kernel::ArgSpec& spec, uint64_t raw) {
   if (significant(spec, raw) != 0) return false;
   const Kind* kind = find_kind(spec.kind);

@@ -50,23 +50,34 @@ std::string action_text(const Verdict& verdict) {
     return "would be " + action_text(audited) + " (--audit)";
   }
   switch (verdict.action) {
-    case Action::kAllow: return "allowed";
-    case Action::kLog: return "allowed and recorded";
-    case Action::kReturn: return fmt::format("answered with {}", verdict.value);
-    case Action::kErrno: return "refused with " + errno_name(verdict.value);
-    case Action::kTrap: return "trapped with SIGSYS";
-    case Action::kKill: return "killed";
-    case Action::kCheck: return "checked";
+    case Action::kAllow:
+      return "allowed";
+    case Action::kLog:
+      return "allowed and recorded";
+    case Action::kReturn:
+      return fmt::format("answered with {}", verdict.value);
+    case Action::kErrno:
+      return "refused with " + errno_name(verdict.value);
+    case Action::kTrap:
+      return "trapped with SIGSYS";
+    case Action::kKill:
+      return "killed";
+    case Action::kCheck:
+      return "checked";
   }
   return "refused";
 }
 
 std::string_view check_text(Check check) {
   switch (check) {
-    case Check::kNone: return "by the supervisor";
-    case Check::kAffinity: return "answered from the task's own CPU mask";
-    case Check::kKill: return "groups and -1 are expanded over members of the run";
-    default: return "allowed on members of the run only";
+    case Check::kNone:
+      return "by the supervisor";
+    case Check::kAffinity:
+      return "answered from the task's own CPU mask";
+    case Check::kKill:
+      return "groups and -1 are expanded over members of the run";
+    default:
+      return "allowed on members of the run only";
   }
 }
 
@@ -78,9 +89,12 @@ std::string enforcer_text(const Verdict& verdict) {
     case Action::kErrno:
     case Action::kReturn:
       return verdict.quiet ? "kernel filter, not reported" : "kernel filter, not explained";
-    case Action::kTrap: return "kernel filter, not reported";
-    case Action::kKill: return "kernel filter, explained from the wait status";
-    default: return "kernel filter";
+    case Action::kTrap:
+      return "kernel filter, not reported";
+    case Action::kKill:
+      return "kernel filter, explained from the wait status";
+    default:
+      return "kernel filter";
   }
 }
 
@@ -158,22 +172,26 @@ void append_native_calls(std::string& out, const policy::Enforcement& enforcemen
   }
   out += fmt::format("system calls ({}, {} known)\n", kernel::arch_name(kernel::kNativeArch), known);
   out += fmt::format("  {} allowed whatever their arguments: kernel filter, one test in its allow bitmap\n", allowed);
-  out += fmt::format("  {} decided by their arguments, marked *: kernel filter, its instructions for each call\n", by_arguments);
+  out += fmt::format("  {} decided by their arguments, marked *: kernel filter, its instructions for each call\n",
+                     by_arguments);
   for (const auto& [id, names] : calls) {
     if (id >= enforcement.verdicts.size()) continue;
     const Verdict& verdict = enforcement.verdicts[id];
-    append_wrapped(out, fmt::format("  {}: {} ({}):", rule_text(verdict.rule), action_text(verdict), enforcer_text(verdict)), names);
+    append_wrapped(out,
+                   fmt::format("  {}: {} ({}):", rule_text(verdict.rule), action_text(verdict), enforcer_text(verdict)),
+                   names);
   }
 }
 
 // What an architecture or number range that no policy names ends in, if that is one and the same verdict.
-void append_elsewhere(std::string& out, const policy::Enforcement& enforcement, const std::string& name, uint32_t audit_arch,
-                      const std::vector<uint32_t>& numbers) {
+void append_elsewhere(std::string& out, const policy::Enforcement& enforcement, const std::string& name,
+                      uint32_t audit_arch, const std::vector<uint32_t>& numbers) {
   std::set<bpf::VerdictId> all;
   for (const uint32_t nr : numbers) all.merge(outlook(enforcement, audit_arch, nr).verdicts);
   if (all.size() == 1 && *all.begin() < enforcement.verdicts.size()) {
     const Verdict& verdict = enforcement.verdicts[*all.begin()];
-    out += fmt::format("  {}: {} ({}); {}\n", name, action_text(verdict), enforcer_text(verdict), rule_text(verdict.rule));
+    out +=
+        fmt::format("  {}: {} ({}); {}\n", name, action_text(verdict), enforcer_text(verdict), rule_text(verdict.rule));
   } else if (!all.empty()) {
     out += fmt::format("  {}: by rules of its own\n", name);
   }
@@ -182,16 +200,19 @@ void append_elsewhere(std::string& out, const policy::Enforcement& enforcement, 
 void append_other_calls(std::string& out, const policy::Enforcement& enforcement) {
   const uint32_t native = kernel::audit_arch(kernel::kNativeArch);
   const uint32_t unknown = kernel::first_unknown_number(kernel::kNativeArch);
-  append_elsewhere(out, enforcement, fmt::format("numbers from {} on", unknown), native, {unknown, unknown + 1, 0x3fffffff});
+  append_elsewhere(out, enforcement, fmt::format("numbers from {} on", unknown), native,
+                   {unknown, unknown + 1, 0x3fffffff});
   if (kernel::kNativeArch == Arch::kX86_64)
-    append_elsewhere(out, enforcement, "x32 calls", native, {kernel::kX32Bit, kernel::kX32Bit | 39, kernel::kX32Bit | 520});
+    append_elsewhere(out, enforcement, "x32 calls", native,
+                     {kernel::kX32Bit, kernel::kX32Bit | 39, kernel::kX32Bit | 520});
   for (const Arch arch : {Arch::kX86_64, Arch::kI386, Arch::kAArch64}) {
     // A kernel runs its own calls and, on x86-64, i386's; 32-bit ARM is in no table and falls under the last line.
     if (arch == kernel::kNativeArch || (kernel::kNativeArch == Arch::kX86_64) != (arch == Arch::kI386)) continue;
     std::vector<uint32_t> numbers;
     for (const kernel::Syscall& call : kernel::syscalls())
       if (const std::optional<uint32_t> nr = call.number(arch)) numbers.push_back(*nr);
-    append_elsewhere(out, enforcement, fmt::format("{} calls", kernel::arch_name(arch)), kernel::audit_arch(arch), numbers);
+    append_elsewhere(out, enforcement, fmt::format("{} calls", kernel::arch_name(arch)), kernel::audit_arch(arch),
+                     numbers);
   }
   append_elsewhere(out, enforcement, "other architectures", 0, {0});
 }
@@ -226,7 +247,8 @@ std::string check_report(const policy::Enforcement& enforcement, std::span<const
   for (size_t i = 0; i < enforcement.unrestricted.size(); ++i)
     out += (i == 0 ? " " : ", ") + escape_for_terminal(enforcement.unrestricted[i], 100);
   out += enforcement.unrestricted.empty() ? " nothing that a policy can name\n" : "\n";
-  for (const std::string& warning : enforcement.warnings) out += "warning: " + escape_for_terminal(warning, 1000) + "\n";
+  for (const std::string& warning : enforcement.warnings)
+    out += "warning: " + escape_for_terminal(warning, 1000) + "\n";
   if (!enforcement.notes.empty()) out += "notes\n";
   for (const std::string& note : enforcement.notes) out += "  " + escape_for_terminal(note, 1000) + "\n";
   if (!launch_plan.empty()) out += "launch\n";

@@ -31,11 +31,21 @@ DenialReporter::DenialReporter(const policy::Enforcement& enforcement, OutputSin
 
 void DenialReporter::count(const Event& event) {
   switch (event.outcome) {
-    case Outcome::kDenied: counts_.denied += event.repeats; break;
-    case Outcome::kReturned: counts_.returned += event.repeats; break;
-    case Outcome::kLogged: counts_.logged += event.repeats; break;
-    case Outcome::kKilled: counts_.killed += event.repeats; break;
-    case Outcome::kAudited: counts_.audited += event.repeats; break;
+    case Outcome::kDenied:
+      counts_.denied += event.repeats;
+      break;
+    case Outcome::kReturned:
+      counts_.returned += event.repeats;
+      break;
+    case Outcome::kLogged:
+      counts_.logged += event.repeats;
+      break;
+    case Outcome::kKilled:
+      counts_.killed += event.repeats;
+      break;
+    case Outcome::kAudited:
+      counts_.audited += event.repeats;
+      break;
   }
 }
 
@@ -98,8 +108,9 @@ void DenialReporter::finish() {
                                 : "all are in " + escape_for_terminal(options_.events_place, 300)));
     }
     if (lost_ > 0)
-      sink_.add(fmt::format("sandbox-run: {} enforced but not recorded: they came faster than they could be taken down\n",
-                            count_of(lost_, "more decision") + (lost_ == 1 ? " was" : " were")));
+      sink_.add(
+          fmt::format("sandbox-run: {} enforced but not recorded: they came faster than they could be taken down\n",
+                      count_of(lost_, "more decision") + (lost_ == 1 ? " was" : " were")));
     for (const std::string& line : final_lines_) sink_.add(line);
   }
   sink_.finish(kPatience);

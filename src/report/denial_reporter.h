@@ -13,15 +13,16 @@
 
 namespace srun::report {
 
-// The smallest change that allows the call of the event, already checked by re-evaluation; called once per printed line.
+// The smallest change that allows the call of the event, already checked by re-evaluation; called once per printed
+// line.
 using SuggestFix = std::function<std::optional<std::string>(const Event&)>;
 
 struct DenialOptions {
   enum class When : uint8_t { kLive, kEnd };
   When when = When::kLive;
-  bool quiet = false;              // nothing is printed; everything is still counted
-  std::string events_place;        // where --events goes, as given; empty: there is no full list
-  SuggestFix suggest_fix;          // may be empty
+  bool quiet = false;                     // nothing is printed; everything is still counted
+  std::string events_place;               // where --events goes, as given; empty: there is no full list
+  SuggestFix suggest_fix;                 // may be empty
   std::function<bool()> terminal_is_raw;  // asked before each live line; empty: never
 };
 
@@ -38,10 +39,10 @@ struct DecisionCounts {
 // Turns decisions into lines for people. Owned by the control plane's thread; not thread-safe. The enforcement and the
 // sink must outlive it.
 //
-// A repeat has the same call, symbolic arguments, rule, answer and program name; its process and its numbers may differ.
-// The first of a kind is printed at once, a repeat never: whatever came more than once is told again at the end with its
-// count. So 10^6 equal denials print two lines, and no run prints more than 2 × kMaxDistinct + 3. Values that a rule returns
-// and calls that it logs are no denials: they are counted and go to --events only (H43).
+// A repeat has the same call, symbolic arguments, rule, answer and program name; its process and its numbers may
+// differ. The first of a kind is printed at once, a repeat never: whatever came more than once is told again at the end
+// with its count. So 10^6 equal denials print two lines, and no run prints more than 2 × kMaxDistinct + 3. Values that
+// a rule returns and calls that it logs are no denials: they are counted and go to --events only (H43).
 class DenialReporter {
  public:
   static constexpr size_t kMaxDistinct = 20;   // printed
@@ -53,11 +54,12 @@ class DenialReporter {
   void add(const Event& event);
   // Decisions that were enforced and whose record was lost on the way (a full ring), in all so far.
   void set_lost(uint64_t lost) { lost_ = lost; }
-  // A line that must be seen whatever else is held: kill_line(), a failure of --events. Printed at the end, after the denials.
+  // A line that must be seen whatever else is held: kill_line(), a failure of --events. Printed at the end, after the
+  // denials.
   void add_final_line(std::string line) { final_lines_.push_back(std::move(line)); }
 
-  // The end of the run: what was held, counts of repeats, how many kinds were not listed, lost records. Nothing if nothing
-  // was refused. Waits at most a second for a slow reader.
+  // The end of the run: what was held, counts of repeats, how many kinds were not listed, lost records. Nothing if
+  // nothing was refused. Waits at most a second for a slow reader.
   void finish();
 
   const DecisionCounts& counts() const { return counts_; }
@@ -81,9 +83,9 @@ class DenialReporter {
   DecisionCounts counts_;
   std::vector<Entry> entries_;  // in order of appearance
   std::unordered_map<std::string, size_t> index_;
-  std::optional<size_t> latest_;   // entry of the latest event, which a loop mostly repeats
+  std::optional<size_t> latest_;  // entry of the latest event, which a loop mostly repeats
   Event latest_event_;
-  uint64_t untracked_ = 0;         // refusals of kinds beyond kMaxTracked
+  uint64_t untracked_ = 0;  // refusals of kinds beyond kMaxTracked
   uint64_t lost_ = 0;
   std::vector<std::string> final_lines_;
 };

@@ -28,19 +28,27 @@ struct Wording {
 
 Wording refusal(policy::Action action, int32_t value, std::string_view prefix_deny, std::string_view prefix_other) {
   switch (action) {
-    case policy::Action::kKill: return {std::string(prefix_other) + "kill at", ""};
-    case policy::Action::kTrap: return {std::string(prefix_other) + "trap", ""};
-    case policy::Action::kReturn: return {std::string(prefix_other) + "fake", fmt::format(" = {}", value)};
-    default: return {std::string(prefix_deny), value > 0 ? " = " + errno_name(value) : std::string()};
+    case policy::Action::kKill:
+      return {std::string(prefix_other) + "kill at", ""};
+    case policy::Action::kTrap:
+      return {std::string(prefix_other) + "trap", ""};
+    case policy::Action::kReturn:
+      return {std::string(prefix_other) + "fake", fmt::format(" = {}", value)};
+    default:
+      return {std::string(prefix_deny), value > 0 ? " = " + errno_name(value) : std::string()};
   }
 }
 
 Wording wording(const Event& event, const policy::Verdict* verdict) {
   switch (event.outcome) {
-    case Outcome::kDenied: return {"denied", " = " + errno_name(event.answer)};
-    case Outcome::kKilled: return {"killed at", ""};
-    case Outcome::kReturned: return {"faked", fmt::format(" = {}", event.answer)};
-    case Outcome::kLogged: return {"logged", ""};
+    case Outcome::kDenied:
+      return {"denied", " = " + errno_name(event.answer)};
+    case Outcome::kKilled:
+      return {"killed at", ""};
+    case Outcome::kReturned:
+      return {"faked", fmt::format(" = {}", event.answer)};
+    case Outcome::kLogged:
+      return {"logged", ""};
     case Outcome::kAudited: {
       const policy::Action action =
           verdict != nullptr && verdict->audited != policy::Action::kAllow ? verdict->audited : policy::Action::kErrno;
@@ -55,9 +63,8 @@ Wording wording(const Event& event, const policy::Verdict* verdict) {
 std::vector<std::string> calls_of(const policy::Enforcement& enforcement, bpf::VerdictId verdict) {
   std::vector<std::string> names;
   const auto mentions = [verdict](const bpf::Decision& decision) {
-    return decision.otherwise == verdict || std::ranges::any_of(decision.rules, [verdict](const bpf::ArgRule& rule) {
-             return rule.verdict == verdict;
-           });
+    return decision.otherwise == verdict ||
+           std::ranges::any_of(decision.rules, [verdict](const bpf::ArgRule& rule) { return rule.verdict == verdict; });
   };
   for (const bpf::Layer& layer : enforcement.rules) {
     if (layer.foreign_arch == verdict) names.push_back("calls of other architectures");
@@ -99,8 +106,10 @@ std::string rule_text(const policy::RuleRef& rule) {
   std::string text = escape_for_terminal(rule.file, kMaxFile);
   if (rule.line != 0) text += fmt::format(":{}", rule.line);
   if (!rule.pointer.empty()) text += " " + escape_for_terminal(rule.pointer, kMaxFile);
-  if (rule.newer_than_table) text += " (newer than the calls this version knows)";
-  else if (rule.is_default) text += " (no rule matches)";
+  if (rule.newer_than_table)
+    text += " (newer than the calls this version knows)";
+  else if (rule.is_default)
+    text += " (no rule matches)";
   if (!rule.reason.empty()) text += " \"" + escape_for_terminal(rule.reason, kMaxReason) + "\"";
   return text;
 }
@@ -111,11 +120,13 @@ const policy::Verdict* verdict_of(const policy::Enforcement& enforcement, const 
 
 std::string_view comm_of(const Event& event) { return {event.comm, strnlen(event.comm, sizeof(event.comm))}; }
 
-std::string denial_line(const policy::Enforcement& enforcement, const Event& event, uint64_t count, const std::string& fix) {
+std::string denial_line(const policy::Enforcement& enforcement, const Event& event, uint64_t count,
+                        const std::string& fix) {
   const policy::Verdict* verdict = verdict_of(enforcement, event);
   const Wording words = wording(event, verdict);
-  std::string line = fmt::format("sandbox-run: {} {} [{} {}]", words.verb, call_text(event.audit_arch, event.nr, event.args),
-                                 event.tgid != 0 ? event.tgid : event.tid, escape_for_terminal(comm_of(event), 64));
+  std::string line =
+      fmt::format("sandbox-run: {} {} [{} {}]", words.verb, call_text(event.audit_arch, event.nr, event.args),
+                  event.tgid != 0 ? event.tgid : event.tid, escape_for_terminal(comm_of(event), 64));
   if (count > 1) line += fmt::format(" ×{}", count);
   line += words.result;
   line += "; " + (verdict != nullptr ? rule_text(verdict->rule) : std::string("internal error: no such rule"));
@@ -130,7 +141,8 @@ std::optional<std::string> kill_line(const policy::Enforcement& enforcement, int
   std::vector<std::string> rules;
   for (size_t id = 0; id < enforcement.verdicts.size(); ++id) {
     const policy::Verdict& verdict = enforcement.verdicts[id];
-    if (verdict.notified || (verdict.action != policy::Action::kKill && verdict.action != policy::Action::kTrap)) continue;
+    if (verdict.notified || (verdict.action != policy::Action::kKill && verdict.action != policy::Action::kTrap))
+      continue;
     const std::vector<std::string> calls = calls_of(enforcement, static_cast<bpf::VerdictId>(id));
     if (calls.empty()) continue;  // in the table, yet no call of any layer ends there
     rules.push_back(rule_text(verdict.rule) + " (" + some_of(calls, kMostCalls) + ")");

@@ -18,13 +18,15 @@ const policy::Verdict* verdict_of(const policy::Enforcement& enforcement, const 
 // comm up to its terminator.
 std::string_view comm_of(const Event& event);
 
-// "sandbox-run: denied ptrace(PTRACE_ATTACH, 4711) [4712 gdb] ×3 = EPERM; ci.json:7 #/syscalls/0 "no debuggers in CI"; FIX\n".
-// "×N" only from 2 on; `fix` may be empty. The number is the process, or the thread where the process could not be found.
-std::string denial_line(const policy::Enforcement& enforcement, const Event& event, uint64_t count, const std::string& fix);
+// "sandbox-run: denied ptrace(PTRACE_ATTACH, 4711) [4712 gdb] ×3 = EPERM; ci.json:7 #/syscalls/0 "no debuggers in CI";
+// FIX\n". "×N" only from 2 on; `fix` may be empty. The number is the process, or the thread where the process could not
+// be found.
+std::string denial_line(const policy::Enforcement& enforcement, const Event& event, uint64_t count,
+                        const std::string& fix);
 
-// Why a process that died of SIGSYS was killed: the kernel decides scalar kill rules alone and tells nobody which call it
-// was (H33), so the candidates are named. `who` is "[4712 gdb]" or empty. Nothing if `wait_status` is no death by SIGSYS
-// or no rule of the stack could have caused it. One line with its newline.
+// Why a process that died of SIGSYS was killed: the kernel decides scalar kill rules alone and tells nobody which call
+// it was (H33), so the candidates are named. `who` is "[4712 gdb]" or empty. Nothing if `wait_status` is no death by
+// SIGSYS or no rule of the stack could have caused it. One line with its newline.
 std::optional<std::string> kill_line(const policy::Enforcement& enforcement, int wait_status, const std::string& who);
 
 }  // namespace srun::report

@@ -64,11 +64,16 @@ void append_texts(std::string& out, std::string_view key, const std::vector<std:
 
 std::string_view verdict_word(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kDenied: return "denied";
-    case Outcome::kReturned: return "returned";
-    case Outcome::kLogged: return "logged";
-    case Outcome::kKilled: return "killed";
-    case Outcome::kAudited: return "audited";
+    case Outcome::kDenied:
+      return "denied";
+    case Outcome::kReturned:
+      return "returned";
+    case Outcome::kLogged:
+      return "logged";
+    case Outcome::kKilled:
+      return "killed";
+    case Outcome::kAudited:
+      return "audited";
   }
   return "denied";
 }
@@ -83,8 +88,9 @@ std::string arch_word(uint32_t audit_arch, uint32_t nr) {
 void append_answer(std::string& out, const policy::Verdict* verdict, const Event& event) {
   int error_number = event.outcome == Outcome::kDenied ? event.answer : 0;
   if (event.outcome == Outcome::kAudited)
-    error_number = verdict != nullptr && verdict->audited == policy::Action::kErrno && verdict->value > 0 ? verdict->value
-                                                                                                         : event.answer;
+    error_number = verdict != nullptr && verdict->audited == policy::Action::kErrno && verdict->value > 0
+                       ? verdict->value
+                       : event.answer;
   if (error_number > 0) append_text(out, "errno", errno_name(error_number));
   if (event.outcome == Outcome::kReturned) append(out, ",\"value\":{}", event.answer);
 }
@@ -116,16 +122,18 @@ std::string rfc3339(uint64_t time_ns) {
   const auto seconds = static_cast<time_t>(time_ns / 1'000'000'000);
   tm parts{};
   gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec, time_ns % 1'000'000'000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, time_ns % 1'000'000'000);
 }
 
 void append_event_record(std::string& out, const policy::Enforcement& enforcement, const Event& event) {
   const policy::Verdict* verdict = verdict_of(enforcement, event);
   out += "{\"type\":\"decision\"";
   append_text(out, "time", rfc3339(event.time_ns));
-  if (event.tgid != 0) append(out, ",\"pid\":{}", event.tgid);
-  else out += ",\"pid\":null";
+  if (event.tgid != 0)
+    append(out, ",\"pid\":{}", event.tgid);
+  else
+    out += ",\"pid\":null";
   append(out, ",\"tid\":{}", event.tid);
   append_text(out, "comm", comm_of(event));
   append_text(out, "arch", arch_word(event.audit_arch, event.nr));
@@ -135,13 +143,17 @@ void append_event_record(std::string& out, const policy::Enforcement& enforcemen
   const kernel::Syscall* call =
       arch ? kernel::find_syscall(*arch, x32 ? event.nr & ~kernel::kX32Bit : event.nr) : nullptr;
   append_key(out, "syscall");
-  if (call != nullptr) append_json_string(out, call->name);
-  else out += "null";
+  if (call != nullptr)
+    append_json_string(out, call->name);
+  else
+    out += "null";
   out += ",\"args\":[";
   for (size_t i = 0; i < std::size(event.args); ++i) {
     if (i != 0) out += ',';
-    if (event.args[i] <= kExactInteger) append(out, "{}", event.args[i]);
-    else append(out, "\"{:#x}\"", event.args[i]);
+    if (event.args[i] <= kExactInteger)
+      append(out, "{}", event.args[i]);
+    else
+      append(out, "\"{:#x}\"", event.args[i]);
   }
   out += ']';
   append_text(out, "text", call_text(event.audit_arch, event.nr, event.args));
@@ -187,12 +199,14 @@ void EventsWriter::finish(const DecisionCounts& counts, uint64_t lost, const Run
   sink_.flush();
   std::string line = "{\"type\":\"summary\"";
   append_text(line, "time", rfc3339(now_ns()));
-  append(line, ",\"decisions\":{{\"denied\":{},\"returned\":{},\"logged\":{},\"killed\":{},\"audited\":{}}}", counts.denied,
-         counts.returned, counts.logged, counts.killed, counts.audited);
+  append(line, ",\"decisions\":{{\"denied\":{},\"returned\":{},\"logged\":{},\"killed\":{},\"audited\":{}}}",
+         counts.denied, counts.returned, counts.logged, counts.killed, counts.audited);
   append(line, ",\"lost\":{},\"unwritten\":{}", lost, sink_.lost_lines());
   append(line, ",\"exit\":{{\"status\":{}", result.status);
-  if (result.wait_status && WIFEXITED(*result.wait_status)) append(line, ",\"exited\":{}", WEXITSTATUS(*result.wait_status));
-  if (result.wait_status && WIFSIGNALED(*result.wait_status)) append(line, ",\"signal\":{}", WTERMSIG(*result.wait_status));
+  if (result.wait_status && WIFEXITED(*result.wait_status))
+    append(line, ",\"exited\":{}", WEXITSTATUS(*result.wait_status));
+  if (result.wait_status && WIFSIGNALED(*result.wait_status))
+    append(line, ",\"signal\":{}", WTERMSIG(*result.wait_status));
   append(line, ",\"killed_by_policy\":{}}}}}\n", result.killed_by_policy);
   sink_.add_last(line);
   sink_.finish(kPatience);

@@ -14,30 +14,32 @@ namespace srun::report {
 
 // The last record's view of how the run ended.
 struct RunResult {
-  int status = 0;                 // sandbox-run's own exit status
-  std::optional<int> wait_status; // of the program; absent if it never ran
+  int status = 0;                  // sandbox-run's own exit status
+  std::optional<int> wait_status;  // of the program; absent if it never ran
   bool killed_by_policy = false;
 };
 
-// --events: JSON Lines, one object per decision, for machines. Every line parses in every reader, whatever bytes a program
-// put in its name (case 67): a text that is not UTF-8 has U+FFFD for each bad byte, and a field of the same name with
-// "_hex" behind it has its exact bytes ("comm":"a\ufffd","comm_hex":"61ff").
+// --events: JSON Lines, one object per decision, for machines. Every line parses in every reader, whatever bytes a
+// program put in its name (case 67): a text that is not UTF-8 has U+FFFD for each bad byte, and a field of the same
+// name with "_hex" behind it has its exact bytes ("comm":"a\ufffd","comm_hex":"61ff").
 //
-// First record  {"type":"run","time","version","kernel","pid","argv":[…],"policies":[{"layer","name","description"}],"audit"}
-// Then          {"type":"decision","time","pid","tid","comm","arch","nr","syscall","args":[6],"text","verdict","errno" or
-//                "value","repeats","rule":{"layer","file","line","pointer","reason","default"}}
-// Last record   {"type":"summary","time","decisions":{"denied","returned","logged","killed","audited"},"lost","unwritten",
-//                "exit":{"status","exited" or "signal","killed_by_policy"}}
+//   first   {"type":"run","time","version","kernel","pid","argv":[…],
+//            "policies":[{"layer","name","description"}],"audit"}
+//   then    {"type":"decision","time","pid","tid","comm","arch","nr","syscall","args":[6],"text","verdict",
+//            "errno" or "value","repeats","rule":{"layer","file","line","pointer","reason","default"}}
+//   last    {"type":"summary","time","decisions":{"denied","returned","logged","killed","audited"},
+//            "lost","unwritten","exit":{"status","exited" or "signal","killed_by_policy"}}
 //
-// time is RFC 3339 UTC with nanoseconds. pid and tid are those that sandbox-run sees; pid is null if it could not be found
-// out. arch is "x86_64", "x32", "i386", "aarch64" or "0x…"; syscall is null for a number without a name. args are the raw
-// registers: integers up to 2^53, which every JSON reader keeps exactly, and "0x…" strings above. verdict is denied,
-// returned, logged, killed or audited; with audited, errno is what would have been answered. repeats is how many equal
-// decisions in a row the record stands for. "lost" decisions were enforced but never reached the writer, "unwritten"
-// ones could not be written in time.
+// time is RFC 3339 UTC with nanoseconds. pid and tid are those that sandbox-run sees; pid is null if it could not be
+// found out. arch is "x86_64", "x32", "i386", "aarch64" or "0x…"; syscall is null for a number without a name. args are
+// the raw registers: integers up to 2^53, which every JSON reader keeps exactly, and "0x…" strings above. verdict is
+// denied, returned, logged, killed or audited; with audited, errno is what would have been answered. repeats is how
+// many equal decisions in a row the record stands for. "lost" decisions were enforced but never reached the writer,
+// "unwritten" ones could not be written in time.
 //
-// Owned by the control plane's thread. Written in blocks at least every kFlushInterval and never waits for a slow reader,
-// except up to kPatience at the end; what a stuck reader leaves no room for (OutputSink) is dropped by whole lines.
+// Owned by the control plane's thread. Written in blocks at least every kFlushInterval and never waits for a slow
+// reader, except up to kPatience at the end; what a stuck reader leaves no room for (OutputSink) is dropped by whole
+// lines.
 class EventsWriter {
  public:
   static constexpr std::chrono::milliseconds kFlushInterval{100};

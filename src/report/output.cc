@@ -16,8 +16,8 @@
 namespace srun::report {
 namespace {
 
-// write(2) on a pipe without a reader sends SIGPIPE to the writing thread. Ignoring it process-wide would be handed down
-// to the target (case 65), so it is held back around the write and a new one is swallowed.
+// write(2) on a pipe without a reader sends SIGPIPE to the writing thread. Ignoring it process-wide would be handed
+// down to the target (case 65), so it is held back around the write and a new one is swallowed.
 class SigpipeGuard {
  public:
   SigpipeGuard() {
@@ -53,8 +53,10 @@ bool tried_again(int error_number) { return error_number == ENOSPC || error_numb
 }  // namespace
 
 Result<UniqueFd> open_output(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO that nobody reads must fail (ENXIO) rather than wait for ever; on regular files it means nothing.
-  UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600)};
+  // O_NONBLOCK: opening a FIFO that nobody reads must fail (ENXIO) rather than wait for ever; on regular files it means
+  // nothing.
+  UniqueFd fd{
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600)};
   if (fd) return fd;
   const int error_number = errno;
   std::string detail;
@@ -92,8 +94,10 @@ void OutputSink::add(std::string_view line) {
 }
 
 void OutputSink::add_last(std::string_view line) {
-  if (dead_) ++lost_lines_;
-  else buffer_ += line;
+  if (dead_)
+    ++lost_lines_;
+  else
+    buffer_ += line;
 }
 
 ssize_t OutputSink::write_once(std::string_view bytes) {
@@ -156,7 +160,8 @@ void OutputSink::finish(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (true) {
     flush();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (dead_ || queued_bytes() == 0) return;
     if (left.count() <= 0) break;
     pollfd ready{fd_.get(), POLLOUT, 0};
@@ -169,7 +174,8 @@ void OutputSink::finish(std::chrono::milliseconds patience) {
 
 void OutputSink::give_up() {
   dead_ = true;
-  lost_lines_ += static_cast<uint64_t>(std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(written_), buffer_.end(), '\n'));
+  lost_lines_ +=
+      static_cast<uint64_t>(std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(written_), buffer_.end(), '\n'));
   buffer_.clear();
   written_ = 0;
 }

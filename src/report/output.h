@@ -19,8 +19,8 @@ Result<UniqueFd> open_output(const std::string& path);
 // A CLOEXEC duplicate (3 or higher) of an inherited descriptor that can be written to.
 Result<UniqueFd> adopt_output(int fd);
 
-// Lines on their way to a descriptor. Owned by one thread. Memory is bounded by `limit` bytes: what a slow or dead reader
-// leaves no room for is dropped by whole lines and counted.
+// Lines on their way to a descriptor. Owned by one thread. Memory is bounded by `limit` bytes: what a slow or dead
+// reader leaves no room for is dropped by whole lines and counted.
 class OutputSink {
  public:
   enum class Batching : uint8_t {
@@ -35,9 +35,9 @@ class OutputSink {
   // The same without regard to the limit, for the one line that says how much was dropped.
   void add_last(std::string_view line);
 
-  // Writes what the descriptor takes without waiting: not for a full pipe or socket, nor for a stopped terminal. Regular
-  // files are written as they are. Before Linux 6.4 a pipe that others fill at the same moment can make it wait for its
-  // reader (no RWF_NOWAIT for pipes there).
+  // Writes what the descriptor takes without waiting: not for a full pipe or socket, nor for a stopped terminal.
+  // Regular files are written as they are. Before Linux 6.4 a pipe that others fill at the same moment can make it wait
+  // for its reader (no RWF_NOWAIT for pipes there).
   void flush();
 
   // flush(), waiting up to `patience` in all for a slow reader; what is left then is dropped and counted.
@@ -48,8 +48,8 @@ class OutputSink {
   bool is_terminal() const;
   BorrowedFd fd() const { return fd_.borrow(); }
 
-  // The first failure to write (EPIPE, ENOSPC …), once: later calls give nothing. ENOSPC and EDQUOT are tried again with
-  // the next flush, any other ends the writing for good.
+  // The first failure to write (EPIPE, ENOSPC …), once: later calls give nothing. ENOSPC and EDQUOT are tried again
+  // with the next flush, any other ends the writing for good.
   std::optional<Error> take_failure();
 
  private:

@@ -35,7 +35,8 @@ TEST_CASE("exit status: 159 when the policy killed the program, also when the su
   CHECK(exit_status({.wait_status = signalled(SIGKILL), .killed_by_policy = true, .denied = true}, true) == 159);
 }
 
-TEST_CASE("exit status: --fail-on-denial gives 123 whatever the program exited with, and only if something was denied") {
+TEST_CASE(
+    "exit status: --fail-on-denial gives 123 whatever the program exited with, and only if something was denied") {
   CHECK(exit_status({.wait_status = exited(0), .denied = true}, true) == 123);
   CHECK(exit_status({.wait_status = exited(7), .denied = true}, true) == 123);
   CHECK(exit_status({.wait_status = exited(7), .denied = false}, true) == 7);

@@ -83,11 +83,39 @@ TEST_CASE("options: defaults") {
 }
 
 TEST_CASE("options: every option of this version") {
-  const Options options = good({"-p", "a", "--net", "none", "--env", "CI", "--env=LC_*", "--chdir", "/tmp", "--keep-fd", "5",
-                                "--keep-fd=7", "--audit", "--denials", "all", "--denials-to", "end", "--events", "e.jsonl",
-                                "--fail-on-denial", "--failure-status", "99", "--wait", "all", "--quiet", "--debug",
-                                "--strict", "--service", "pinned", "--pretend-missing",
-                                "landlock,wait-killable", "make", "-j2"});
+  const Options options = good({"-p",
+                                "a",
+                                "--net",
+                                "none",
+                                "--env",
+                                "CI",
+                                "--env=LC_*",
+                                "--chdir",
+                                "/tmp",
+                                "--keep-fd",
+                                "5",
+                                "--keep-fd=7",
+                                "--audit",
+                                "--denials",
+                                "all",
+                                "--denials-to",
+                                "end",
+                                "--events",
+                                "e.jsonl",
+                                "--fail-on-denial",
+                                "--failure-status",
+                                "99",
+                                "--wait",
+                                "all",
+                                "--quiet",
+                                "--debug",
+                                "--strict",
+                                "--service",
+                                "pinned",
+                                "--pretend-missing",
+                                "landlock,wait-killable",
+                                "make",
+                                "-j2"});
   CHECK(options.net_none);
   CHECK(options.env == Words{"CI", "LC_*"});
   CHECK(options.chdir == "/tmp");
@@ -112,8 +140,9 @@ TEST_CASE("options: every option of this version") {
 }
 
 TEST_CASE("options: of an option that holds one value the last one wins") {
-  const Options options = good({"-p", "a", "--denials-to", "log.txt", "--denials-to", "live", "--events", "x", "--events",
-                                "fd:4", "--chdir", "a", "--chdir", "b", "--wait", "all", "--wait", "main", "true"});
+  const Options options =
+      good({"-p", "a", "--denials-to", "log.txt", "--denials-to", "live", "--events", "x", "--events", "fd:4",
+            "--chdir", "a", "--chdir", "b", "--wait", "all", "--wait", "main", "true"});
   CHECK(options.denials_to == DenialsTo::kLive);
   CHECK(options.denials_file.empty());
   REQUIRE(options.events.has_value());
@@ -151,17 +180,55 @@ TEST_CASE("options: an unknown one is refused with the nearest name and never ta
 }
 
 TEST_CASE("options: those of later versions say so") {
-  for (const std::string name :
-       {"--read", "--write", "--read-only", "--deny", "--listen", "--limit", "--timeout", "--private", "--learn", "--ask",
-        "--trace", "--attach", "--summary", "--report", "--known", "--annotate", "--strict-paths", "-e", "-f", "-c", "-o",
-        "-t", "-tt", "-ttt", "-r", "-T", "-y", "-yy", "-s", "-v", "-x", "-P", "-z", "-Z", "-k", "-n", "-C", "-w", "-S", "-U"})
+  for (const std::string name : {"--read",
+                                 "--write",
+                                 "--read-only",
+                                 "--deny",
+                                 "--listen",
+                                 "--limit",
+                                 "--timeout",
+                                 "--private",
+                                 "--learn",
+                                 "--ask",
+                                 "--trace",
+                                 "--attach",
+                                 "--summary",
+                                 "--report",
+                                 "--known",
+                                 "--annotate",
+                                 "--strict-paths",
+                                 "-e",
+                                 "-f",
+                                 "-c",
+                                 "-o",
+                                 "-t",
+                                 "-tt",
+                                 "-ttt",
+                                 "-r",
+                                 "-T",
+                                 "-y",
+                                 "-yy",
+                                 "-s",
+                                 "-v",
+                                 "-x",
+                                 "-P",
+                                 "-z",
+                                 "-Z",
+                                 "-k",
+                                 "-n",
+                                 "-C",
+                                 "-w",
+                                 "-S",
+                                 "-U"})
     CHECK(bad({"-p", "a", name, "true"}) == "125: " + name + " is not part of this version yet");
   CHECK(bad({"--trace=open", "true"}) == "125: --trace is not part of this version yet");
   CHECK(bad({"--timeout=3", "true"}) == "125: --timeout is not part of this version yet");
   CHECK(bad({"-etrace=open", "true"}) == "125: -e is not part of this version yet");
   CHECK(bad({"-s200", "true"}) == "125: -s is not part of this version yet");
-  CHECK(bad({"--failure-status", "77", "-p", "a", "--learn", "x", "true"}) == "77: --learn is not part of this version yet");
-  CHECK(bad({"-p", "a", "--net", "loopback", "true"}) == "125: --net loopback is not part of this version yet; --net none is");
+  CHECK(bad({"--failure-status", "77", "-p", "a", "--learn", "x", "true"}) ==
+        "77: --learn is not part of this version yet");
+  CHECK(bad({"-p", "a", "--net", "loopback", "true"}) ==
+        "125: --net loopback is not part of this version yet; --net none is");
   CHECK(bad({"-p", "a", "--net=none,example.com:443", "true"}) ==
         "125: --net none,example.com:443 is not part of this version yet; --net none is");
 }
@@ -226,8 +293,8 @@ TEST_CASE("options: the help fits a screen of 80x24 and names every option of th
   CHECK(std::ranges::count(help, '\n') <= 23);  // and the prompt below it
   CHECK(help.ends_with("\n"));
   for (const std::string name :
-       {"--policy", "--net", "--env", "--chdir", "--keep-fd", "--check", "--audit", "--denials ", "--denials-to", "--events",
-        "--fail-on-denial", "--failure-status", "--wait", "--quiet", "--debug", "--strict", "--service",
-        "--pretend-missing", "--version", "--help"})
+       {"--policy",   "--net",        "--env",     "--chdir",           "--keep-fd",        "--check", "--audit",
+        "--denials ", "--denials-to", "--events",  "--fail-on-denial",  "--failure-status", "--wait",  "--quiet",
+        "--debug",    "--strict",     "--service", "--pretend-missing", "--version",        "--help"})
     CHECK_MESSAGE(help.find(name) != std::string::npos, name);
 }

@@ -41,19 +41,17 @@ policy::Enforcement stack() {
                   returns(bpf::kRetKillProcess), returns(bpf::kRetLog | 4),   returns(bpf::kRetErrno | 5)};
   bpf::ArchRules guard;
   guard.audit_arch = kernel::kAuditX86_64;
-  guard.ranges = {{0, kIoctl - 1, always(0)},
-                  {kIoctl, kIoctl, {{{{{1, bpf::CompareWidth::kU32, bpf::CompareOp::kEqual, ~uint64_t{0}, {0x5412}}}, 1}}, 0}},
-                  {kIoctl + 1, kX32 - 1, always(0)},
-                  {kX32, 0xffffffff, always(2)}};
+  guard.ranges = {
+      {0, kIoctl - 1, always(0)},
+      {kIoctl, kIoctl, {{{{{1, bpf::CompareWidth::kU32, bpf::CompareOp::kEqual, ~uint64_t{0}, {0x5412}}}, 1}}, 0}},
+      {kIoctl + 1, kX32 - 1, always(0)},
+      {kX32, 0xffffffff, always(2)}};
   const uint32_t unknown = kernel::first_unknown_number(kernel::Arch::kX86_64);
   bpf::ArchRules ci;
   ci.audit_arch = kernel::kAuditX86_64;
-  ci.ranges = {{0, kMkdir - 1, always(0)},
-               {kMkdir, kMkdir, always(4)},
-               {kMkdir + 1, kPtrace - 1, always(0)},
-               {kPtrace, kPtrace, always(3)},
-               {kPtrace + 1, unknown - 1, always(0)},
-               {unknown, 0xffffffff, always(5)}};
+  ci.ranges = {
+      {0, kMkdir - 1, always(0)},    {kMkdir, kMkdir, always(4)},           {kMkdir + 1, kPtrace - 1, always(0)},
+      {kPtrace, kPtrace, always(3)}, {kPtrace + 1, unknown - 1, always(0)}, {unknown, 0xffffffff, always(5)}};
   made.rules = {bpf::Layer{{guard}, 2}, bpf::Layer{{ci}, 0}};
   made.unrestricted = {"files", "network"};
   made.notes = {"line one\nline two"};
@@ -80,28 +78,34 @@ TEST_CASE("check report: layers, who enforces what, what is open, notes and the 
         "layers (the strictest verdict wins)\n"
         "  (guard layer): always on\n"
         "  x\\n.json (OCI seccomp profile): a\\tdescription\n"
-        "system calls (x86_64, " + std::to_string(known) + " known)\n"
-        "  " + std::to_string(known - 3) + " allowed whatever their arguments: kernel filter, one test in its allow bitmap\n"
-        "  1 decided by their arguments, marked *: kernel filter, its instructions for each call\n"
-        "  (guard layer) terminal-injection \"typed input\": refused with EPERM (supervisor, one notification):\n"
-        "      ioctl*\n"
-        "  ci.json:7 #/syscalls/0 \"no debuggers in CI\": killed (kernel filter, explained from the wait status):\n"
-        "      ptrace\n"
-        "  ci.json:8 #/syscalls/1: allowed and recorded (supervisor, one notification): mkdir\n"
-        "  numbers from " + unknown + " on: refused with ENOSYS (supervisor, one notification); ci.json:4 #/syscalls "
-        "(newer than the calls this version knows)\n"
-        "  x32 calls: refused with ENOSYS (supervisor, one notification); ci.json:4 #/syscalls "
-        "(newer than the calls this version knows)\n"
-        "  i386 calls: refused with ENOSYS (supervisor, one notification); (guard layer) foreign-abi\n"
-        "  other architectures: refused with ENOSYS (supervisor, one notification); (guard layer) foreign-abi\n"
-        "not restricted: files, network\n"
-        "warning: ptrace is lifted\n"
-        "notes\n"
-        "  line one\\nline two\n"
-        "launch\n"
-        "  no_new_privs\n"
-        "  filter of 120 instructions\n"
-        "no_new_privs is set: set-user-ID programs and file capabilities gain no rights inside\n");
+        "system calls (x86_64, " +
+            std::to_string(known) +
+            " known)\n"
+            "  " +
+            std::to_string(known - 3) +
+            " allowed whatever their arguments: kernel filter, one test in its allow bitmap\n"
+            "  1 decided by their arguments, marked *: kernel filter, its instructions for each call\n"
+            "  (guard layer) terminal-injection \"typed input\": refused with EPERM (supervisor, one notification):\n"
+            "      ioctl*\n"
+            "  ci.json:7 #/syscalls/0 \"no debuggers in CI\": killed (kernel filter, explained from the wait status):\n"
+            "      ptrace\n"
+            "  ci.json:8 #/syscalls/1: allowed and recorded (supervisor, one notification): mkdir\n"
+            "  numbers from " +
+            unknown +
+            " on: refused with ENOSYS (supervisor, one notification); ci.json:4 #/syscalls "
+            "(newer than the calls this version knows)\n"
+            "  x32 calls: refused with ENOSYS (supervisor, one notification); ci.json:4 #/syscalls "
+            "(newer than the calls this version knows)\n"
+            "  i386 calls: refused with ENOSYS (supervisor, one notification); (guard layer) foreign-abi\n"
+            "  other architectures: refused with ENOSYS (supervisor, one notification); (guard layer) foreign-abi\n"
+            "not restricted: files, network\n"
+            "warning: ptrace is lifted\n"
+            "notes\n"
+            "  line one\\nline two\n"
+            "launch\n"
+            "  no_new_privs\n"
+            "  filter of 120 instructions\n"
+            "no_new_privs is set: set-user-ID programs and file capabilities gain no rights inside\n");
 }
 
 TEST_CASE("check report: checks, kernel answers, the environment and --audit") {
@@ -119,10 +123,12 @@ TEST_CASE("check report: checks, kernel answers, the environment and --audit") {
   const std::string text = check_report(rules, {});
   const auto has = [&](const std::string& line) { return text.find(line) != std::string::npos; };
   CHECK(has("  --audit: only the guard layer is enforced; the rest is reported\n"));
-  CHECK(has("\"typed input\": checked (allowed on members of the run only; supervisor, one notification):\n      ioctl*\n"));
+  CHECK(has(
+      "\"typed input\": checked (allowed on members of the run only; supervisor, one notification):\n      ioctl*\n"));
   CHECK(has("refused with EACCES (kernel filter, not explained):"));
   CHECK(has("would be refused with EEXIST (--audit) (supervisor, one notification):\n      mkdir\n"));
-  CHECK(has("environment\n  dropped before the program starts: *_TOKEN, A\\nB\n  kept all the same: PATH\n  set: CI\n"));
+  CHECK(
+      has("environment\n  dropped before the program starts: *_TOKEN, A\\nB\n  kept all the same: PATH\n  set: CI\n"));
   CHECK(has("not restricted: nothing that a policy can name\n"));
   CHECK_FALSE(has("launch\n"));
 }

@@ -6,9 +6,9 @@
 #include <csignal>
 #include <string>
 
+#include "pipe_fixture.h"
 #include "report/denial_text.h"
 #include "report_fixtures.h"
-#include "pipe_fixture.h"
 
 using namespace srun;
 using namespace srun::report;
@@ -27,7 +27,8 @@ struct Bench {
 };
 
 const char* const kPtraceLine =
-    "sandbox-run: denied ptrace(PTRACE_ATTACH, 4711) [4712 gdb] = EPERM; ci.json:7 #/syscalls/0 \"no debuggers in CI\"\n";
+    "sandbox-run: denied ptrace(PTRACE_ATTACH, 4711) [4712 gdb] = EPERM; ci.json:7 #/syscalls/0 \"no debuggers in "
+    "CI\"\n";
 
 size_t count_lines(const std::string& text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
 
@@ -47,7 +48,8 @@ TEST_CASE("denial line: call, process, errno, rule with its reason, and the fix"
 TEST_CASE("denial line: default, new calls and the guard layer are told apart from rules") {
   const policy::Enforcement rules = enforcement();
   CHECK(denial_line(rules, event(2, kSocket, {2, 1, 0}, "curl"), 1, "") ==
-        "sandbox-run: denied socket(AF_INET, SOCK_STREAM, 0) [4712 curl] = EPERM; ci.json:4 #/default (no rule matches)\n");
+        "sandbox-run: denied socket(AF_INET, SOCK_STREAM, 0) [4712 curl] = EPERM; ci.json:4 #/default (no rule "
+        "matches)\n");
   Event unknown = event(3, 480, {1}, "new");
   unknown.answer = 38;
   CHECK(denial_line(rules, unknown, 1, "") ==
@@ -165,8 +167,9 @@ TEST_CASE("reporter: the fix is asked for once per kind and printed behind the r
   for (int i = 0; i < 10; ++i) bench.reporter.add(ptrace_attach());
   bench.reporter.finish();
   CHECK(asked == 1);
-  CHECK(bench.lines().ends_with("×10 = EPERM; ci.json:7 #/syscalls/0 \"no debuggers in CI\"; "
-                                "deliberate: remove that rule to allow\n"));
+  CHECK(
+      bench.lines().ends_with("×10 = EPERM; ci.json:7 #/syscalls/0 \"no debuggers in CI\"; "
+                              "deliberate: remove that rule to allow\n"));
 }
 
 TEST_CASE("reporter: 20 kinds are listed, then how many more and where the full list is") {
@@ -178,8 +181,9 @@ TEST_CASE("reporter: 20 kinds are listed, then how many more and where the full 
     bench.reporter.add(event(2, kSocket, {25, 1, 0}, "curl"));
     CHECK(count_lines(bench.lines()) == 20);
     bench.reporter.finish();
-    CHECK(bench.lines() == (has_events ? "sandbox-run: 5 more kinds of denials (6 calls) not listed; all are in e.jsonl\n"
-                                       : "sandbox-run: 5 more kinds of denials (6 calls) not listed; --events FILE lists all\n"));
+    CHECK(bench.lines() ==
+          (has_events ? "sandbox-run: 5 more kinds of denials (6 calls) not listed; all are in e.jsonl\n"
+                      : "sandbox-run: 5 more kinds of denials (6 calls) not listed; --events FILE lists all\n"));
   }
 }
 
@@ -189,7 +193,8 @@ TEST_CASE("reporter: a program that renames itself without end neither fills mem
   bench.reporter.finish();
   const std::string lines = bench.lines();
   CHECK(count_lines(lines) == 21);
-  CHECK(lines.ends_with("sandbox-run: at least 1005 more kinds of denials (4980 calls) not listed; --events FILE lists all\n"));
+  CHECK(lines.ends_with(
+      "sandbox-run: at least 1005 more kinds of denials (4980 calls) not listed; --events FILE lists all\n"));
 }
 
 TEST_CASE("reporter: --denials-to end prints nothing before the end, then each kind once with its count") {
@@ -238,8 +243,9 @@ TEST_CASE("reporter: lost records are told, even where no denial arrived") {
   Bench bench;
   bench.reporter.set_lost(3);
   bench.reporter.finish();
-  CHECK(bench.lines() ==
-        "sandbox-run: 3 more decisions were enforced but not recorded: they came faster than they could be taken down\n");
+  CHECK(
+      bench.lines() ==
+      "sandbox-run: 3 more decisions were enforced but not recorded: they came faster than they could be taken down\n");
   Bench one;
   one.reporter.set_lost(1);
   one.reporter.finish();
@@ -251,7 +257,8 @@ namespace {
 // One layer in which the kernel kills: ptrace by number, socket by arguments, everything foreign.
 policy::Enforcement killing(bool foreign_too) {
   policy::Enforcement rules = enforcement();
-  policy::Verdict kill = verdict(policy::Action::kKill, 0, {1, "ci.json", 7, "#/syscalls/0", "no debuggers in CI", false, false});
+  policy::Verdict kill =
+      verdict(policy::Action::kKill, 0, {1, "ci.json", 7, "#/syscalls/0", "no debuggers in CI", false, false});
   kill.notified = false;
   rules.verdicts.push_back(kill);  // 8
   kill.rule = {0, "(guard layer)", 0, "foreign calls", "", false, false};
@@ -277,9 +284,10 @@ TEST_CASE("kill line: the rule that the kernel can have killed for, with its cal
 }
 
 TEST_CASE("kill line: several candidates are all named, since the kernel does not tell which") {
-  CHECK(kill_line(killing(true), SIGSYS, "") ==
-        "sandbox-run: killed by policy: one of 2 rules: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace); "
-        "(guard layer) foreign calls (calls of other architectures)\n");
+  CHECK(
+      kill_line(killing(true), SIGSYS, "") ==
+      "sandbox-run: killed by policy: one of 2 rules: ci.json:7 #/syscalls/0 \"no debuggers in CI\" (socket, ptrace); "
+      "(guard layer) foreign calls (calls of other architectures)\n");
 }
 
 TEST_CASE("kill line: other deaths, and SIGSYS where no rule kills, are not the policy's") {

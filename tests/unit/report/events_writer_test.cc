@@ -72,8 +72,7 @@ TEST_CASE("events: each outcome has its word, and an errno or value where there 
 TEST_CASE("events: args keep every bit: integers up to 2^53, hex strings above") {
   const uint64_t exact = uint64_t{1} << 53;
   const json parsed = json::parse(record(event(1, kPtrace, {exact, exact + 1, ~uint64_t{0}, 0, 1, 0xffffffff})));
-  CHECK(parsed["args"] ==
-        json::array({exact, "0x20000000000001", "0xffffffffffffffff", 0, 1, 0xffffffff}));
+  CHECK(parsed["args"] == json::array({exact, "0x20000000000001", "0xffffffffffffffff", 0, 1, 0xffffffff}));
 }
 
 TEST_CASE("events: foreign and unknown calls, unknown processes and rules") {

@@ -81,9 +81,9 @@ TEST_CASE("output: a symbolic link is not followed and its target keeps its cont
   const Result<UniqueFd> refused = open_output(link);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == ELOOP);
-  CHECK(refused.error().message() ==
-        "open " + link +
-            ": Too many levels of symbolic links (it is a symbolic link, which is not followed; a descriptor is written fd:N)");
+  CHECK(refused.error().message() == "open " + link +
+                                         ": Too many levels of symbolic links (it is a symbolic link, which is not "
+                                         "followed; a descriptor is written fd:N)");
   CHECK(contents(target) == "precious");
 }
 

@@ -44,8 +44,8 @@ inline policy::Enforcement enforcement() {
   return made;
 }
 
-inline Event event(uint16_t verdict_id, uint32_t nr, std::initializer_list<uint64_t> args, std::string_view comm = "gdb",
-                   int32_t pid = 4712) {
+inline Event event(uint16_t verdict_id, uint32_t nr, std::initializer_list<uint64_t> args,
+                   std::string_view comm = "gdb", int32_t pid = 4712) {
   Event made;
   made.time_ns = 1'796'094'245'000'000'678;  // 2026-12-01T03:04:05.000000678Z
   made.tid = pid;
