@@ -7,6 +7,7 @@
 #include <bit>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -173,6 +174,7 @@ std::vector<Name> resolve(std::string_view spec) {
   std::vector<Name> names;
   for (const kernel::Constant& constant : kernel::constants())
     if (any(in, constant.name) && !any(out, constant.name)) names.push_back({constant.name, constant.value});
+  std::ranges::stable_sort(names, std::greater<>(), [](const Name& name) { return std::popcount(name.value); });
   return names;
 }
 
@@ -225,11 +227,9 @@ std::string signal_text(uint64_t value) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("{}", static_cast<int64_t>(value));
 }
 
-// Names whose bits are all set, those of several bits first (O_SYNC contains O_DSYNC), printed from the lowest bit up;
-// what has no name follows in hex. Empty if `value` is 0.
-std::string flags_text(std::vector<Name> names, uint64_t value) {
-  std::ranges::stable_sort(
-      names, [](const Name& a, const Name& b) { return std::popcount(a.value) > std::popcount(b.value); });
+// Names whose bits are all set, printed from the lowest bit up; what has no name follows in hex. Empty if `value` is 0.
+// `names` has those of several bits first, as resolve() leaves them: O_SYNC contains O_DSYNC.
+std::string flags_text(const std::vector<Name>& names, uint64_t value) {
   std::vector<Name> set;
   uint64_t rest = value;
   for (const Name& name : names) {
@@ -252,8 +252,12 @@ std::string flags_or_zero(const Kind& kind, uint64_t value) {
 
 std::string open_flags_text(const Kind& kind, uint64_t value, Arch arch) {
   // aarch64 has other bits for O_DIRECTORY and three more (arch/arm64/include/uapi/asm/fcntl.h).
-  std::vector<Name> names = kind.names;
-  for (Name& name : names) name.value = kernel::find_constant(name.name, arch).value_or(name.value);
+  std::vector<Name> foreign;
+  if (arch == Arch::kAArch64) {
+    foreign = kind.names;
+    for (Name& name : foreign) name.value = kernel::find_constant(name.name, arch).value_or(name.value);
+  }
+  const std::vector<Name>& names = foreign.empty() ? kind.names : foreign;
   const Name* zero = named(names, 0, Width::kU64);
   std::string text = flags_text(names, value);
   if ((value & 3) == 0 && zero != nullptr) text = std::string(zero->name) + (text.empty() ? "" : "|") + text;
