@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "kernel/constants.h"
+#include "policy/oci_names.h"
 
 namespace srun::policy {
 
@@ -84,6 +85,10 @@ Result<void, PolicyError> resolve_one(const Node& node, bool grants, NamedCalls&
   }
 
   const kernel::Syscall* call = kernel::find_syscall(name);
+  if (call == nullptr && is_call_elsewhere(name)) {
+    out.elsewhere = true;
+    return {};
+  }
   if (call == nullptr) {
     PolicyError unknown = node.error("unknown system call " + quoted(name), nearest_call(name));
     if (!grants || takes_out) return failure(std::move(unknown));
@@ -121,7 +126,7 @@ Result<NamedCalls, PolicyError> resolve_names(const Node& names, bool grants) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (auto resolved = resolve_one(names[i], grants, out); !resolved) return failure(std::move(resolved.error()));
   }
-  if (out.calls.empty() && out.warnings.empty()) return failure(names.error("no call is left of these names"));
+  if (out.calls.empty() && out.warnings.empty() && !out.elsewhere) return failure(names.error("no call is left of these names"));
   return out;
 }
 

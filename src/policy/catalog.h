@@ -18,7 +18,8 @@ std::string nearest_errno(std::string_view name);
 
 struct NamedCalls {
   std::vector<RuleCall> calls;
-  std::vector<std::string> warnings;  // names that no architecture of the table has, in a rule that grants
+  std::vector<std::string> warnings;  // names that no architecture has, in a rule that grants
+  bool elsewhere = false;             // some name is a call of an architecture that the table does not have
 };
 
 // The `names` of a rule: calls, groups ("@file-system"), and names taken out of what stands before them ("!ptrace",

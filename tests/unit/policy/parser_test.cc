@@ -141,6 +141,20 @@ TEST_CASE("parser: a call of another processor is silent in both kinds of rule (
   }
 }
 
+TEST_CASE("parser: so is a call of a processor that the table does not have, alone or among others (case 8)") {
+  for (const std::string action : {"allow", "deny"}) {
+    const auto rule = [&](const std::string& names) {
+      return policy_of("{\"version\": 1, \"syscalls\": [{\"names\": [" + names + "], \"action\": \"" + action + "\"}]}");
+    };
+    const Policy among = rule("\"sync_file_range2\", \"read\"");
+    CHECK(among.warnings.empty());
+    CHECK(among.rules.at(0).calls.size() == 1);
+    const Policy alone = rule("\"arm_fadvise64_64\"");
+    CHECK(alone.warnings.empty());
+    CHECK(alone.rules.at(0).calls.empty());
+  }
+}
+
 TEST_CASE("parser: empty names and lists are errors (case 8)") {
   CHECK(rule_problem(R"({"names": [""], "action": "allow"})") == "ci.json:1 #/syscalls/0/names/0: an empty name");
   CHECK(rule_problem(R"({"names": ["!"], "action": "allow"})") == "ci.json:1 #/syscalls/0/names/0: an empty name");
