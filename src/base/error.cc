@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/text.h"
+
 namespace srun {
 
 Error Error::from_errno(int error_number, std::string operation, std::string subject, std::string detail) {
@@ -14,7 +16,8 @@ Error Error::from_text(std::string operation, std::string subject, std::string d
 
 std::string Error::message() const {
   std::string text = operation;
-  if (!subject.empty()) text += (text.empty() ? "" : " ") + subject;
+  // The subject is often a path, so bytes that somebody else chose (I9).
+  if (!subject.empty()) text += (text.empty() ? "" : " ") + escape_for_terminal(subject);
   if (code != 0) {
     if (!text.empty()) text += ": ";
     text += strerrordesc_np(code) ? strerrordesc_np(code) : errno_name(code).c_str();

@@ -18,7 +18,7 @@ struct Error {
   static Error from_errno(int error_number, std::string operation, std::string subject = {}, std::string detail = {});
   static Error from_text(std::string operation, std::string subject, std::string detail);
 
-  // "open policies/x.json: No such file or directory (detail)"
+  // "open policies/x.json: No such file or directory (detail)"; one line, hostile bytes of the subject escaped.
   std::string message() const;
 };
 

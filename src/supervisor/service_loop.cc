@@ -7,18 +7,26 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
+#include "kernel/arch.h"
 #include "kernel/sys.h"
+#include "kernel/syscall_table.h"
 
 namespace srun::supervisor {
 namespace {
 
 constexpr uint64_t kHoldAtMost = 100'000'000;     // a counted repeat is told after this many nanoseconds
-constexpr uint64_t kIdentityAge = 10'000'000;     // comm and tgid are read again after a pause of this length
+constexpr uint64_t kIdentityAge = 10'000'000;     // older than this, comm and tgid are read again
 
 bool same_decision(const report::Event& held, const bpf::CallData& call, uint16_t verdict) {
-  return held.verdict == verdict && held.nr == static_cast<uint32_t>(call.nr) && held.audit_arch == call.arch &&
-         std::memcmp(held.args, call.args, sizeof held.args) == 0;
+  if (held.verdict != verdict || held.nr != static_cast<uint32_t>(call.nr) || held.audit_arch != call.arch) return false;
+  // Registers that the call does not use hold whatever the program left there.
+  const std::optional<kernel::Arch> arch = kernel::arch_from_audit(call.arch);
+  const kernel::Syscall* const row = arch ? kernel::find_syscall(*arch, held.nr) : nullptr;
+  const size_t used = row != nullptr ? row->arg_count : std::size(held.args);
+  return std::memcmp(held.args, call.args, used * sizeof held.args[0]) == 0;
 }
 
 }  // namespace
@@ -95,8 +103,10 @@ void ServiceLoop::run(pid_t target) {
 }
 
 void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRecord& task, uint64_t now) {
-  if (!options_.every_event && task.held.repeats > 0 && same_decision(task.held, call, answer.verdict)) {
-    // A tight loop of equal denials costs a counter. The first one was reported at once.
+  // A tight loop of equal decisions costs a counter: the first one is told at once, the others as one event every 100 ms.
+  // With --events each is told by itself, as long as the control plane keeps up.
+  const bool merge = !options_.every_event || ring_.crowded();
+  if (merge && task.held.repeats > 0 && same_decision(task.held, call, answer.verdict)) {
     ++task.held.repeats;
     if (now - task.held_since_ns > kHoldAtMost) {
       report::Event event = task.held;
@@ -112,8 +122,8 @@ void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRe
     // The task is asleep until our answer, so /proc still has it; after the answer it may exec or end.
     if (const std::optional<TaskStatus> status = task_status(task.tid)) task.tgid = status->tgid;
     static_cast<void>(read_comm(task.tid, task.comm));
+    task.identity_ns = now;
   }
-  task.identity_ns = now;
 
   report::Event event;
   event.time_ns = kernel::realtime_ns();
@@ -128,11 +138,9 @@ void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRe
   event.answer = answer.value;
   std::memcpy(event.comm, task.comm, sizeof event.comm);
   push(event);
-  if (!options_.every_event) {
-    task.held = event;  // repeats == 1 stands for the one just pushed; flush_held() tells what came after it
-    task.held_since_ns = now;
-    ++held_;
-  }
+  task.held = event;  // repeats == 1 stands for the one just pushed; flush_held() tells what came after it
+  task.held_since_ns = now;
+  ++held_;
 }
 
 void ServiceLoop::push(const report::Event& event) {
