@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "kernel/sys.h"
 #include "supervisor/process_tree.h"
@@ -77,6 +78,7 @@ class Guard {
 
 Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
                             const std::function<int(GuardLink)>& supervise) {
+  const std::vector<pid_t> strangers = own_children();
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return errno_failure(errno, "prctl(PR_SET_CHILD_SUBREAPER)");
   Result<UniqueFd> own_pidfd = kernel::pidfd_open(getpid());
   if (!own_pidfd) return failure(own_pidfd.error());
@@ -114,7 +116,9 @@ Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
 
   const auto end_everything = [&](const char* why) {
     kill(supervisor, SIGKILL);  // our unreaped child: its number can't have been reused
-    end_all();
+    while (waitpid(supervisor, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    end_all_but(strangers);
     terminal.restore();
     return errno_failure(errno, why);
   };
@@ -129,7 +133,7 @@ Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
   while (waitpid(supervisor, &wait_status, 0) < 0 && errno == EINTR) {
   }
   // Whatever the supervisor left is ours now. After an orderly end that is nothing.
-  end_all();
+  end_all_but(strangers);
   terminal.restore();
   if (WIFEXITED(wait_status)) return WEXITSTATUS(wait_status);
   const std::string line = "sandbox-run: the supervisor was killed (signal " + std::to_string(WTERMSIG(wait_status)) +

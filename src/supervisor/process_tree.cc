@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -36,6 +37,23 @@ pid_t number_after(std::string_view text, std::string_view key) {
   if (digits == std::string_view::npos) return 0;
   pid_t value = 0;
   std::from_chars(text.data() + digits, text.data() + text.size(), value);
+  return value;
+}
+
+// "Seccomp_filters:" of /proc/PID/status, since Linux 5.9; nullopt: not there, or the process is gone.
+std::optional<int> seccomp_filters(pid_t pid) {
+  std::array<char, 64> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/status", pid);
+  std::array<char, 4096> buffer;
+  const ssize_t length = read_proc(path.data(), buffer.data(), buffer.size());
+  if (length <= 0) return std::nullopt;
+  const std::string_view text(buffer.data(), static_cast<size_t>(length));
+  constexpr std::string_view kKey = "\nSeccomp_filters:\t";
+  const size_t at = text.find(kKey);
+  int value = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), value).ec != std::errc{})
+    return std::nullopt;
   return value;
 }
 
@@ -175,6 +193,49 @@ void end_all(pid_t watched, int* watched_status) {
       // ESRCH: it ended meanwhile.
       static_cast<void>(kernel::pidfd_send_signal(pidfd->borrow(), SIGKILL));
     }
+    const timespec nap{0, round < 10 ? 200'000 : 2'000'000};
+    nanosleep(&nap, nullptr);
+  }
+}
+
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> found;
+  const pid_t self = getpid();
+  if (!children_of(self, found)) {
+    found = descendants_by_scan(self);
+    std::erase_if(found, [self](pid_t pid) {
+      const std::optional<TaskStatus> status = task_status(pid);
+      return !status || status->ppid != self;
+    });
+  }
+  return found;
+}
+
+void end_all_but(std::vector<pid_t> strangers) {
+  if (strangers.empty()) return end_all();
+  const pid_t self = getpid();
+  const std::optional<int> own_filters = seccomp_filters(self);
+  for (unsigned round = 0;; ++round) {
+    int status = 0;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0 || (pid < 0 && errno == EINTR);)
+      std::erase(strangers, pid);  // from here on the number may be somebody else's
+    bool any = false;
+    const Membership membership(self, -1);
+    for (const pid_t child : own_children()) {
+      if (std::find(strangers.begin(), strangers.end(), child) != strangers.end()) continue;
+      const std::optional<int> filters = seccomp_filters(child);
+      // One that can't be told (before Linux 5.9, or it has just ended) counts as a member.
+      if (own_filters && filters && *filters <= *own_filters) continue;
+      any = true;
+      std::vector<pid_t> members = descendants(child);
+      members.push_back(child);
+      for (const pid_t pid : members) {
+        const Result<UniqueFd> pidfd = kernel::pidfd_open(pid);
+        if (!pidfd || !membership.is_member(pid)) continue;
+        static_cast<void>(kernel::pidfd_send_signal(pidfd->borrow(), SIGKILL));  // ESRCH: it ended meanwhile
+      }
+    }
+    if (!any) return;
     const timespec nap{0, round < 10 ? 200'000 : 2'000'000};
     nanosleep(&nap, nullptr);
   }

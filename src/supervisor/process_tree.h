@@ -39,4 +39,12 @@ std::vector<pid_t> descendants(pid_t root);
 // them, is stored in *watched_status.
 void end_all(pid_t watched = -1, int* watched_status = nullptr);
 
+// Children of the calling process. Taken before a run begins, they are what it inherited from a shell that replaced
+// itself (`server & exec sandbox-run …`): strangers to the run.
+std::vector<pid_t> own_children();
+// The same where there are strangers among the children, which are left alone, with what descends from them. An orphan of
+// theirs, which a subreaper adopts too, is told from a member by the number of its seccomp filters: members have more
+// than the calling process. None of the strangers may have been waited for. Returns when no member is left.
+void end_all_but(std::vector<pid_t> strangers);
+
 }  // namespace srun::supervisor

@@ -16,7 +16,7 @@ namespace srun::supervisor {
 struct ServiceOptions {
   ServiceMode mode = ServiceMode::kAuto;
   bool sync_available = true;
-  bool every_event = false;  // --events: one event a decision instead of counted repeats
+  bool every_event = false;  // --events: one event a decision, counted repeats only when the ring fills up
   cpu_set_t root_mask{};
 };
 
