@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "base/log.h"
@@ -23,6 +25,7 @@
 #include "sandbox/capabilities.h"
 #include "sandbox/descriptors.h"
 #include "sandbox/launcher.h"
+#include "sandbox/mounts.h"
 #include "sandbox/program.h"
 #include "supervisor/guard.h"
 #include "supervisor/process_tree.h"
@@ -237,6 +240,12 @@ Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const 
   plan.restrict_capabilities = features.root;
   plan.capabilities = sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities);
   plan.private_mounts = features.root && features.mount_namespace;
+  if (plan.private_mounts) {
+    std::ifstream file("/proc/self/mountinfo", std::ios::binary);
+    const std::string mounts((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (mounts.empty()) return refused(Error::from_text("/proc/self/mountinfo", "", "cannot be read; as root sandbox-run needs /proc"));
+    plan.control_mounts = sandbox::control_mounts_elsewhere(mounts);
+  }
   if (features.root && !plan.private_mounts && options.strict)
     return refused(Error::from_text("--strict", "", "as root the kernel's control files must be masked, and no mount namespace can be had here; run as an ordinary user"));
   plan.wait_killable = features.wait_killable;

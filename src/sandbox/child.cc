@@ -65,7 +65,7 @@ void run_child(const ChildArguments& arguments) {
 
   if (plan.private_mounts) {
     const char* path = nullptr;
-    if (const int error = enter_private_mounts(&path)) fail(page, Step::kMounts, error, path);
+    if (const int error = enter_private_mounts(plan.control_mounts, &path)) fail(page, Step::kMounts, error, path);
     // The working directory is still on the old mounts of the same tree; walk to it again in the new namespace so that a
     // directory below a covered path is seen as covered. A directory that can't be re-entered stays as it is.
     char buffer[4096];

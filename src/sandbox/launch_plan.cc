@@ -22,6 +22,7 @@ std::vector<std::string> LaunchPlan::describe() const {
   if (private_mounts)
     lines.push_back("private mount namespace: " + count_of(masked_paths().size(), "path") + " of /proc and /sys masked, " +
                     std::to_string(read_only_paths().size()) + " read-only");
+  for (const std::string& path : control_mounts) lines.push_back("read-only there: " + escape_for_terminal(path));
   if (restrict_capabilities) lines.push_back("capabilities: only " + joined(capability_names(capabilities)));
   lines.push_back("no_new_privs: set-user-id programs and sudo gain no rights here");
   if (scope_signals) lines.push_back("Landlock domain: signals and ptrace reach only the sandbox's own processes");

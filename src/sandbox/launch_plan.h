@@ -24,6 +24,7 @@ struct LaunchPlan {
   sigset_t signal_mask{};               // the caller's, restored before exec
   bool scope_signals = false;           // Landlock domain with the signal scope (ABI 6)
   bool private_mounts = false;          // root: masked /proc and /sys (H7)
+  std::vector<std::string> control_mounts;  // made read-only then: the same files, mounted elsewhere
   bool restrict_capabilities = false;   // root (H7)
   uint64_t capabilities = 0;            // what is kept then
   bool wait_killable = true;            // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV; dropped on EINVAL
