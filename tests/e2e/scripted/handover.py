@@ -224,7 +224,7 @@ def test_h3_processes_that_never_stay(work):
 
 @lib.must
 @lib.only("root")
-@lib.requires("unshare")
+@lib.requires("unshare", "mount")
 def test_h7_mounts_that_come_later(work):
     """H7: what the host mounts below /proc/sys or on a masked path during the run does not appear writable inside"""
     inner = ('echo up >ready; while [ ! -e mounted ]; do sleep 0.02; done; touch /proc/sys/fs/binfmt_misc/file 2>/dev/null && echo writable; '
@@ -242,7 +242,7 @@ def test_h7_mounts_that_come_later(work):
 
 @lib.must
 @lib.only("root")
-@lib.requires("unshare")
+@lib.requires("unshare", "mount")
 def test_h7_control_files_elsewhere(work):
     """H7: a second procfs, sysfs or cgroup tree (a chroot's) is read-only inside, odd names included"""
     os.mkdir(os.path.join(work, "a b\\c"))
