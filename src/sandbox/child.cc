@@ -84,6 +84,8 @@ void run_child(const ChildArguments& arguments) {
   for (const int fd : plan.kept_descriptors)
     if (fcntl(fd, F_SETFD, 0) != 0) fail(page, Step::kDescriptors, errno);
 
+  // A refused execve is reported under the program's name, not under ours.
+  prctl(PR_SET_NAME, arguments.name, 0, 0, 0);
   if (has_ended(arguments.guard_pidfd)) fail(page, Step::kParent, ESRCH);
   // Pending signals are delivered here, as they would be to a program started without a sandbox.
   if (sigprocmask(SIG_SETMASK, &plan.signal_mask, nullptr) != 0) fail(page, Step::kParent, errno);

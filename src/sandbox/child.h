@@ -27,6 +27,7 @@ struct ChildArguments {
   HandOver* hand_over;
   char* const* argv;
   char* const* envp;
+  const char* name;      // comm until execve sets it: the program's base name
   int landlock_ruleset;  // -1: none
   int guard_pidfd;
   pid_t supervisor;

@@ -89,7 +89,9 @@ Result<Launched> launch(const LaunchPlan& plan, const LaunchStatus& status, Borr
   }
   std::vector<char*> argv = pointers(plan.arguments);
   std::vector<char*> envp = pointers(plan.environment);
+  const size_t slash = plan.program.rfind('/');
   const ChildArguments arguments{&plan,         &status.page(),     argv.data(), envp.data(),
+                                 plan.program.c_str() + (slash == std::string::npos ? 0 : slash + 1),
                                  ruleset.get(), guard_pidfd.get(), getpid()};
 
   // A shared descriptor table makes the listener's number valid here the moment the child has it, with no call of the
