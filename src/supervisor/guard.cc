@@ -36,8 +36,8 @@ bool is_for_the_program(const signalfd_siginfo& info) {
 
 class Guard {
  public:
-  Guard(pid_t supervisor, UniqueFd pidfd, UniqueFd socket, UniqueFd signals)
-      : supervisor_(supervisor), pidfd_(std::move(pidfd)), socket_(std::move(socket)), signals_(std::move(signals)) {}
+  Guard(UniqueFd pidfd, UniqueFd socket, UniqueFd signals)
+      : pidfd_(std::move(pidfd)), socket_(std::move(socket)), signals_(std::move(signals)) {}
 
   void loop() {
     pollfd entries[3] = {{pidfd_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}};
@@ -68,7 +68,6 @@ class Guard {
     if (message.kind == GuardMessage::Kind::kStopped) kill(getpid(), SIGSTOP);
   }
 
-  pid_t supervisor_;
   UniqueFd pidfd_;
   UniqueFd socket_;
   UniqueFd signals_;
@@ -127,7 +126,7 @@ Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
   UniqueFd signals(signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) return end_everything("signalfd");
 
-  Guard(supervisor, std::move(*supervisor_pidfd), std::move(guard_end), std::move(signals)).loop();
+  Guard(std::move(*supervisor_pidfd), std::move(guard_end), std::move(signals)).loop();
 
   int wait_status = 0;
   while (waitpid(supervisor, &wait_status, 0) < 0 && errno == EINTR) {
