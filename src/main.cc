@@ -54,7 +54,7 @@ int run(int argc, char** argv) {
 
   Result<cli::Outputs, cli::RunError> outputs = cli::open_outputs(*options);
   if (!outputs) return refuse(outputs.error().message, outputs.error().status);
-  return cli::supervise(*options, *features, *loaded, *plan, std::move(*outputs));
+  return cli::supervise(*options, *features, *loaded, *plan, *inherited, std::move(*outputs));
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ class Reports {
 
 // The supervisor process, from its first line to its exit status.
 int supervisor_main(const Options& options, const kernel::Features& features, const Loaded& loaded, sandbox::LaunchPlan plan,
-                    Outputs outputs, const supervisor::TerminalState& terminal, supervisor::GuardLink link) {
+                    const std::vector<int>& inherited, Outputs outputs, const supervisor::TerminalState& terminal, supervisor::GuardLink link) {
   plan.signal_mask = link.caller_mask;
   Reports reports(options, loaded, std::move(outputs));
   const auto fail = [&](const Error& error, int status) {
@@ -166,6 +166,7 @@ int supervisor_main(const Options& options, const kernel::Features& features, co
   Result<sandbox::LaunchStatus> launch_status = sandbox::LaunchStatus::create();
   if (!launch_status) return fail(launch_status.error(), options.failure_status);
   supervisor::SessionOptions session;
+  session.inherited = inherited;
   session.service.mode = service_mode(options.service);
   session.service.sync_available = features.sync_wake_up;
   session.service.every_event = options.events.has_value();
@@ -273,12 +274,12 @@ Result<Outputs, RunError> open_outputs(const Options& options) {
 }
 
 int supervise(const Options& options, const kernel::Features& features, const Loaded& loaded, const sandbox::LaunchPlan& plan,
-              Outputs outputs) {
+              const std::vector<int>& inherited, Outputs outputs) {
   tell_start(options, loaded, plan, features);
   const supervisor::TerminalState terminal = supervisor::TerminalState::capture();
-  const Result<int> status = supervisor::run_under_guard(terminal, options.failure_status, [&](supervisor::GuardLink link) {
+  const Result<int> status = supervisor::run_under_guard(terminal, options.failure_status, inherited, [&](supervisor::GuardLink link) {
     try {
-      return supervisor_main(options, features, loaded, plan, std::move(outputs), terminal, std::move(link));
+      return supervisor_main(options, features, loaded, plan, inherited, std::move(outputs), terminal, std::move(link));
     } catch (const std::exception& error) {
       // Memory or the standard library: end what was started, then fail.
       supervisor::end_all();

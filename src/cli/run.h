@@ -41,7 +41,7 @@ Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const 
 Result<Outputs, RunError> open_outputs(const Options& options);
 // Everything from the fork of the guard to the exit status.
 int supervise(const Options& options, const kernel::Features& features, const Loaded& loaded, const sandbox::LaunchPlan& plan,
-              Outputs outputs);
+              const std::vector<int>& inherited, Outputs outputs);
 
 // The text of --check, with and without a program.
 std::string check_text(const Options& options, const kernel::Features& features, const Loaded& loaded,

@@ -41,10 +41,14 @@ Result<Features> probe_features(const PretendMissing& pretend_missing) {
   if (!pretend_missing.landlock) features.landlock_abi = landlock_abi();
   features.signal_scope = features.landlock_abi >= 6;
   features.sync_wake_up = features.kernel >= KernelVersion{6, 6} && !pretend_missing.sync_wake;
-  if (!seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER))
-    return failure(Error::from_text("seccomp user notification", "",
-                                    "this kernel does not offer it (Linux 5.0 with CONFIG_SECCOMP_FILTER, not refused by an "
-                                    "outer sandbox); run on a newer kernel or outside that sandbox"));
+  if (!seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER)) {
+    const int error = errno;
+    if (error == EPERM || error == EACCES || error == ENOSYS)
+      return errno_failure(error, "seccomp user notification", "",
+                           "an outer sandbox refuses listeners (inside sandbox-run: its guard layer); run outside it");
+    return errno_failure(error, "seccomp user notification", "",
+                         "this kernel does not offer it: Linux 5.0 with CONFIG_SECCOMP_FILTER is needed");
+  }
   seccomp_notif_sizes sizes{};
   if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return errno_failure(errno, "seccomp(SECCOMP_GET_NOTIF_SIZES)");
   // The structures have not grown since 5.0; a kernel where they have would write beyond ours.

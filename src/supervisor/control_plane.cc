@@ -213,7 +213,7 @@ class AsioControlPlane final : public ControlPlane {
       if (error || ended_) return;
       ++idle_ticks_;
       drain();
-      on_tick_();
+      if (on_tick_()) idle_ticks_ = 0;
       if (service_->has_leases() || (service_->wants_poke() && ++poke_ticks_ >= 6)) {
         poke_ticks_ = 0;
         poke_();

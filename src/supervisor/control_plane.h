@@ -29,7 +29,8 @@ class ControlPlane {
  public:
   // Called on this thread for each event, and about every 100 ms while there is work and once at the end.
   using OnEvent = std::function<void(const report::Event&)>;
-  using OnTick = std::function<void()>;
+  // Returns whether it wants to be called again soon although nothing happens.
+  using OnTick = std::function<bool()>;
 
   static Result<std::unique_ptr<ControlPlane>> create(const ControlOptions& options, const GuardLink& guard, pid_t target,
                                                       EventRing& ring);

@@ -1,5 +1,6 @@
 #include "supervisor/guard.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -75,7 +76,14 @@ class Guard {
 
 }  // namespace
 
-Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
+void release_inherited(std::span<const int> inherited) {
+  const UniqueFd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nothing) return;  // out of descriptors or memory: the pipes then stay open until the end of the run
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) static_cast<void>(dup3(nothing.get(), fd, O_CLOEXEC));
+  for (const int fd : inherited) close(fd);
+}
+
+Result<int> run_under_guard(const TerminalState& terminal, int failure_status, std::span<const int> inherited,
                             const std::function<int(GuardLink)>& supervise) {
   const std::vector<pid_t> strangers = own_children();
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return errno_failure(errno, "prctl(PR_SET_CHILD_SUBREAPER)");
@@ -112,6 +120,7 @@ Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
   }
   supervisor_end.reset();
   own_pidfd->reset();
+  release_inherited(inherited);
 
   const auto end_everything = [&](const char* why) {
     kill(supervisor, SIGKILL);  // our unreaped child: its number can't have been reused

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <vector>
 
 #include "base/error.h"
 #include "policy/enforcement.h"
@@ -13,6 +14,7 @@
 namespace srun::supervisor {
 
 struct SessionOptions {
+  std::vector<int> inherited;  // descriptors of the caller, released once the program has its own copies
   ServiceOptions service;
   ControlOptions control;
 };
@@ -34,6 +36,6 @@ struct SessionResult {
 // the calling thread.
 [[nodiscard]] Result<SessionResult> run_session(const policy::Enforcement& enforcement, const SessionOptions& options,
                                                 const GuardLink& guard, Target target, const ControlPlane::OnEvent& on_event,
-                                                const ControlPlane::OnTick& on_tick);
+                                                const std::function<void()>& on_tick);
 
 }  // namespace srun::supervisor

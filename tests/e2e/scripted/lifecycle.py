@@ -220,5 +220,37 @@ def test_job_is_signalled_by_a_ci_runner(work):
         gone(box)
 
 
+@lib.must
+def test_output_ends_with_the_program_closing_it(work):
+    """a program that closes its output and goes on lets the reader of the pipe go on; so does its input"""
+    with lib.Sandbox(["-p", "baseline", "--", "sh", "-c", "echo one; exec >&- <&-; sleep 5"], cwd=work, stdin=subprocess.PIPE) as box:
+        start = time.monotonic()
+        lib.check_equal(box.popen.stdout.read(), b"one\n", "output up to its end")
+        lib.check(time.monotonic() - start < 3, "the end of the output came with the end of the run only")
+        lib.check(box.popen.poll() is None, "the program has ended already")
+
+        def write_fails():
+            try:
+                os.write(box.popen.stdin.fileno(), b"x")
+            except BrokenPipeError:
+                return True
+            return False
+        lib.wait_until(write_fails, 3, "a broken pipe at the program's closed input")
+
+
+@lib.must
+def test_inherited_pipe_ends_with_the_program_closing_it(work):
+    """the same for a descriptor handed on by --keep-fd"""
+    reading, writing = os.pipe()
+    with lib.Sandbox(["-p", "baseline", "--keep-fd", str(writing), "--", "sh", "-c", f"exec {writing}>&-; sleep 5"], cwd=work,
+                     pass_fds=[writing]) as box:
+        os.close(writing)
+        start = time.monotonic()
+        lib.check_equal(os.read(reading, 1), b"", "end of the pipe")
+        lib.check(time.monotonic() - start < 3, "the end of the pipe came with the end of the run only")
+        lib.check(box.popen.poll() is None, "the program has ended already")
+    os.close(reading)
+
+
 if __name__ == "__main__":
     lib.main(globals())
