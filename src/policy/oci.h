@@ -9,18 +9,18 @@
 // - SCMP_ACT_KILL and KILL_THREAD end the process: a program that lost one thread to a filter mostly hangs;
 // - SCMP_ACT_NOTIFY and SCMP_ACT_TRACE answer ENOSYS, what the kernel gives without an agent and without a tracer;
 // - other ABIs that the profile opens (SCMP_ARCH_X86, X32, ARM) stay closed with ENOSYS and are listed.
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "bpf/rules.h"
 #include "kernel/arch.h"
+#include "kernel/features.h"
 #include "policy/json_document.h"
 #include "policy/model.h"
 #include "policy/oci_tree.h"
@@ -28,25 +28,12 @@
 
 namespace srun::policy {
 
-struct KernelVersion {
-  unsigned major = 0;
-  unsigned minor = 0;
-  friend auto operator<=>(const KernelVersion&, const KernelVersion&) = default;
-};
-// "6.1.0-18-amd64" → 6.1, as Docker compares: what follows the second number is ignored.
-std::optional<KernelVersion> parse_kernel_release(std::string_view release);
-
 // What the conditions of a profile (includes, excludes) are decided by.
 struct OciEnvironment {
   std::vector<std::string> capabilities;  // the bounding set of the run: "CAP_CHOWN"
-  KernelVersion kernel;
+  kernel::KernelVersion kernel;
   kernel::Arch arch = kernel::kNativeArch;
 };
-
-// The capabilities that Docker gives by default, and what is left of them in this sandbox (H7): as root without MKNOD,
-// NET_RAW and SYS_CHROOT, otherwise none.
-std::span<const std::string_view> docker_capabilities();
-std::vector<std::string> oci_capabilities(bool root);
 
 struct OciRule {
   std::vector<std::string> names;
@@ -84,11 +71,11 @@ bool is_oci_document(const Node& root);
 // The profile as a layer for its arch; `layer` is its index in Enforcement::layers.
 bpf::Layer lower_oci(const OciProfile& profile, VerdictTableBuilder& verdicts, uint16_t layer);
 
-// What the profile allows without a condition and the guard layer closes all the same, one line for each part of it.
-std::vector<std::string> closed_by_guard(const OciProfile& profile, const Policy& guard);
+// Calls that the guard refuses whatever their arguments, with the part that does it.
+std::vector<std::pair<const kernel::Syscall*, std::string>> always_refused(const Policy& guard);
 
-// "SCMP_ACT_ERRNO(38 ENOSYS)" for an action value.
-std::string oci_action_text(uint32_t action);
+// What the profile allows and the guard refuses whatever the arguments, one line for each part of the guard.
+std::vector<std::string> closed_by_guard(const OciProfile& profile, const Policy& guard);
 
 // The profiles of Kubernetes' operator come as YAML. An error that names the way out, if `text` is that and not JSON.
 std::optional<PolicyError> yaml_error(std::string_view text, const std::string& file);

@@ -1,24 +1,15 @@
 // OciProfile → layer: one decision for each call number, the ABI checks of libseccomp, the ENOSYS stub of runc.
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
+#include <set>
 
-#include "base/text.h"
 #include "bpf/instruction.h"
 #include "kernel/syscall_table.h"
 #include "policy/guard.h"
 #include "policy/oci.h"
-#include "policy/oci_names.h"
 
 namespace srun::policy {
 namespace {
-
-constexpr std::array<std::string_view, 14> kDockerCapabilities = {
-    "CAP_AUDIT_WRITE", "CAP_CHOWN",   "CAP_DAC_OVERRIDE",     "CAP_FOWNER",    "CAP_FSETID",
-    "CAP_KILL",        "CAP_MKNOD",   "CAP_NET_BIND_SERVICE", "CAP_NET_RAW",   "CAP_SETFCAP",
-    "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID",           "CAP_SYS_CHROOT"};
-constexpr std::array<std::string_view, 3> kDroppedHere = {"CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_CHROOT"};
 
 // What an action value of libseccomp is here; the deviations are listed in oci.h.
 Verdict verdict_of(uint32_t action) {
@@ -175,63 +166,42 @@ bpf::Layer lower_oci(const OciProfile& profile, VerdictTableBuilder& verdicts, u
   return Lowering(profile, verdicts, layer).run();
 }
 
-std::vector<std::string> closed_by_guard(const OciProfile& profile, const Policy& guard) {
-  std::vector<std::pair<std::string, std::string>> parts;  // part, names
-  if (profile.disabled) return {};
-  for (const Rule& rule : guard.rules) {
-    if (!rule.when.empty() || rule.action.action == Action::kAllow) continue;
-    for (const RuleCall& covered : rule.calls) {
-      const auto number = covered.call->number(profile.arch);
-      if (!number) continue;
-      const auto rules = profile.calls.find(*number);
-      if (rules == profile.calls.end()) continue;
-      const bool allows = std::any_of(rules->second.begin(), rules->second.end(), [](const auto& flat) {
-        const Action action = verdict_of(flat.outcome.action).action;
-        return action == Action::kAllow || action == Action::kLog;
-      });
-      if (!allows) continue;
-      auto part =
-          std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.first == rule.place.pointer; });
-      if (part == parts.end()) part = parts.insert(parts.end(), {rule.place.pointer, {}});
-      part->second += (part->second.empty() ? "" : ", ") + std::string(covered.call->name);
-    }
-  }
-  std::vector<std::string> notes;
-  for (const auto& [part, names] : parts) {
-    const GuardPart* known = find_guard_part(part);
-    std::string line = profile.file + ": allows " + names + "; the guard layer keeps that closed";
-    if (known != nullptr && known->liftable) line += " unless a policy has \"unsafe\": [\"" + part + "\"]";
-    notes.push_back(std::move(line));
-  }
-  return notes;
-}
-
-std::string oci_action_text(uint32_t action) {
-  std::string text(oci_action_name(action));
-  const uint32_t kind = action & bpf::kRetActionMask;
-  const auto data = static_cast<int>(action & bpf::kRetDataMask);
-  if (kind == bpf::kRetErrno || kind == bpf::kRetTrace)
-    text += "(" + (data == 0 ? std::string("0") : errno_name(data)) + ")";
-  return text;
-}
-
-std::span<const std::string_view> docker_capabilities() { return kDockerCapabilities; }
-
-std::vector<std::string> oci_capabilities(bool root) {
-  std::vector<std::string> result;
-  for (const std::string_view capability : kDockerCapabilities)
-    if (root && std::find(kDroppedHere.begin(), kDroppedHere.end(), capability) == kDroppedHere.end())
-      result.emplace_back(capability);
+std::vector<std::pair<const kernel::Syscall*, std::string>> always_refused(const Policy& guard) {
+  std::vector<std::pair<const kernel::Syscall*, std::string>> result;
+  std::set<const kernel::Syscall*> seen;  // the first rule for a call decides, whether it has conditions or not
+  for (const Rule& rule : guard.rules)
+    for (const RuleCall& covered : rule.calls)
+      if (seen.insert(covered.call).second && rule.when.empty() && rule.action.action != Action::kAllow &&
+          rule.action.action != Action::kCheck)
+        result.emplace_back(covered.call, rule.place.pointer);
   return result;
 }
 
-std::optional<KernelVersion> parse_kernel_release(std::string_view release) {
-  KernelVersion version;
-  const char* const end = release.data() + release.size();
-  const auto major = std::from_chars(release.data(), end, version.major);
-  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return std::nullopt;
-  if (std::from_chars(major.ptr + 1, end, version.minor).ec != std::errc{}) return std::nullopt;
-  return version;
+std::vector<std::string> closed_by_guard(const OciProfile& profile, const Policy& guard) {
+  if (profile.disabled) return {};
+  std::vector<std::pair<std::string, std::string>> parts;  // part and what lifting it does, names
+  for (const auto& [call, part] : always_refused(guard)) {
+    const auto number = call->number(profile.arch);
+    if (!number) continue;
+    const auto rules = profile.calls.find(*number);
+    if (rules == profile.calls.end()) continue;
+    const bool allows = std::any_of(rules->second.begin(), rules->second.end(), [](const auto& flat) {
+      const Action action = verdict_of(flat.outcome.action).action;
+      return action == Action::kAllow || action == Action::kLog;
+    });
+    if (!allows) continue;
+    const std::string lifted = part;
+    const auto without = always_refused(guard_policy({}, {&lifted, 1}));
+    const bool helps = std::none_of(without.begin(), without.end(), [&wanted = call](const auto& row) { return row.first == wanted; });
+    const std::string remedy = helps ? " unless a policy has \"unsafe\": [\"" + part + "\"]" : "";
+    auto row = std::find_if(parts.begin(), parts.end(), [&](const auto& known) { return known.first == remedy; });
+    if (row == parts.end()) row = parts.insert(parts.end(), {remedy, {}});
+    row->second += (row->second.empty() ? "" : ", ") + std::string(call->name);
+  }
+  std::vector<std::string> notes;
+  for (const auto& [remedy, names] : parts)
+    notes.push_back(profile.file + ": allows " + names + "; the guard layer keeps that closed" + remedy);
+  return notes;
 }
 
 }  // namespace srun::policy

@@ -82,7 +82,7 @@ class Reader {
   void read_conditions(const Node& node, OciRule& rule);
   std::optional<uint64_t> read_value(const Node& argument, std::string_view key, bool required);
   std::optional<std::string> left_out(const Node& rule);
-  std::optional<KernelVersion> min_kernel(const Node& filter);
+  std::optional<kernel::KernelVersion> min_kernel(const Node& filter);
   std::vector<std::string> words(const Node& filter, std::string_view key);
   bool has_capability(const std::string& name) const {
     return std::find(environment_.capabilities.begin(), environment_.capabilities.end(), name) !=
@@ -344,7 +344,7 @@ std::vector<std::string> Reader::words(const Node& filter, std::string_view key)
   return result;
 }
 
-std::optional<KernelVersion> Reader::min_kernel(const Node& filter) {
+std::optional<kernel::KernelVersion> Reader::min_kernel(const Node& filter) {
   const Node* node = member(filter, "minKernel");
   if (node == nullptr) return std::nullopt;
   if (!node->is_string()) {
@@ -353,13 +353,13 @@ std::optional<KernelVersion> Reader::min_kernel(const Node& filter) {
   }
   const std::string& version = node->string();
   const size_t dot = version.find('.');
-  KernelVersion result;
+  kernel::KernelVersion result;
   const auto number = [&](size_t from, size_t to, unsigned& out) {
     const auto [end, failed] = std::from_chars(version.data() + from, version.data() + to, out);
     return failed == std::errc{} && end == version.data() + to && out <= 255;
   };
   if (dot == std::string::npos || !number(0, dot, result.major) || !number(dot + 1, version.size(), result.minor) ||
-      result == KernelVersion{}) {
+      result == kernel::KernelVersion{}) {
     fail(*node, "minKernel is two numbers, each at most 255, such as \"4.8\", not " + quoted(version));
     return std::nullopt;
   }
@@ -378,7 +378,7 @@ std::optional<std::string> Reader::left_out(const Node& rule) {
     for (const std::string& word : list) text += (text.empty() ? "" : ", ") + word;
     return text;
   };
-  const auto version = [](KernelVersion v) { return std::to_string(v.major) + "." + std::to_string(v.minor); };
+  const auto version = [](kernel::KernelVersion v) { return std::to_string(v.major) + "." + std::to_string(v.minor); };
 
   for (const bool include : {false, true}) {
     const Node* filter = member(rule, include ? "includes" : "excludes");

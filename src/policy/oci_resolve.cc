@@ -93,9 +93,10 @@ std::optional<PolicyError> resolve_oci(OciProfile& profile) {
 
 // Things that are legal and that people regret (case 4, moby/moby#40205).
 void review_oci(OciProfile& profile) {
-  const auto warn = [&](const Place& place, const std::string& text) {
-    profile.notes.push_back(place.file + ":" + std::to_string(place.line) + " " + place.pointer + ": warning: " + text);
+  const auto note = [&](const Place& place, const std::string& text) {
+    profile.notes.push_back(place.file + ":" + std::to_string(place.line) + " " + place.pointer + ": " + text);
   };
+  const auto warn = [&](const Place& place, const std::string& text) { note(place, "warning: " + text); };
   bool kills_threads = profile.default_action == bpf::kRetKillThread;
   for (const OciRule& rule : profile.rules) {
     kills_threads = kills_threads || rule.action == bpf::kRetKillThread;
@@ -108,9 +109,14 @@ void review_oci(OciProfile& profile) {
         if (call == nullptr || condition.index >= call->arg_count) continue;
         const kernel::Width width = call->args[condition.index].width;
         if (width != kernel::Width::kS32 && (width != kernel::Width::kU32 || !unextended)) continue;
-        warn(rule.place, "argument " + std::to_string(condition.index) + " of " + name +
-                             " has 32 bits, but profiles compare 64: whether " + std::to_string(value) +
-                             " matches a negative number depends on how the caller extends it");
+        const std::string text = "argument " + std::to_string(condition.index) + " of " + name +
+                                 " has 32 bits, but profiles compare 64: whether " + std::to_string(value) +
+                                 " matches a negative number depends on how the caller extends it";
+        // A negative number is expected in signed arguments only.
+        if (width == kernel::Width::kS32)
+          warn(rule.place, text);
+        else
+          note(rule.place, text);
         break;
       }
     }

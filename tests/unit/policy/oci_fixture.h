@@ -17,9 +17,12 @@ namespace srun::policy::test {
 
 inline constexpr kernel::Arch kX86 = kernel::Arch::kX86_64;
 
+// A container's: Docker's 14 default capabilities.
 inline OciEnvironment docker_environment() {
   OciEnvironment environment;
-  for (const std::string_view capability : docker_capabilities()) environment.capabilities.emplace_back(capability);
+  environment.capabilities = {"CAP_AUDIT_WRITE", "CAP_CHOWN",   "CAP_DAC_OVERRIDE",     "CAP_FOWNER",  "CAP_FSETID",
+                              "CAP_KILL",        "CAP_MKNOD",   "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP",
+                              "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID",           "CAP_SYS_CHROOT"};
   environment.kernel = {6, 18};
   environment.arch = kX86;
   return environment;

@@ -1,0 +1,31 @@
+#pragma once
+// The commands of sandbox-policy. Each writes its answer to standard output and what is wrong to standard error.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/arch.h"
+
+namespace srun::tool {
+
+enum ExitCode : int {
+  kFine = 0,
+  kFinding = 1,      // check: a warning; explain: the call is refused, or may be
+  kBadPolicy = 125,  // a policy that cannot be used, or a mistake on the command line
+};
+
+// Policies are named as for sandbox-run: FILE, NAME, "none", or several joined with commas, oldest layer first.
+int list_policies();
+// NAME, FILE or "@GROUP". `effective`: what every call gets, the guard layer and conditions of OCI profiles included.
+int show(const std::string& what, bool effective, kernel::Arch arch);
+int check(const std::vector<std::string>& files, bool notes);
+int explain(const std::string& policy, const std::string& call, const std::vector<std::string>& arguments,
+            kernel::Arch arch, bool x32);
+int disassemble(const std::string& policy, bool copy, kernel::Arch arch);
+int import_oci(const std::string& file, const std::string& output);
+int print_schema();
+
+std::string_view schema_text();
+
+}  // namespace srun::tool
