@@ -45,7 +45,10 @@ std::string contents(const std::string& path) {
 }
 
 // SIGPIPE as a fresh program has it: deadly. Whoever started the tests may have had it ignored, as Python does.
-void make_sigpipe_deadly() { REQUIRE(std::signal(SIGPIPE, SIG_DFL) != SIG_ERR); }
+void make_sigpipe_deadly() {
+  const bool done = std::signal(SIGPIPE, SIG_DFL) != SIG_ERR;
+  REQUIRE(done);
+}
 
 }  // namespace
 
