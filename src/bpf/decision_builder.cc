@@ -256,41 +256,92 @@ DecisionBuilder::RulesId DecisionBuilder::specialise(RulesId id, const Variable&
   return intern(std::move(result));
 }
 
-// `segments` cover 0 … variable.mask. A 64-bit variable is searched by its high word; a value of the high word inside
-// which the target changes gets a search of the low word.
-NodeId DecisionBuilder::search_variable(const Variable& variable, const std::vector<WideSegment>& segments) {
-  const uint32_t low_mask = low_half(variable.mask);
-  const uint32_t high_mask = high_half(variable.mask);
-  std::vector<Segment> by_high;
-  std::vector<Segment> by_low;  // of the value of the high word that is being cut
-  const auto close_low = [&](uint32_t high) {
+namespace {
+
+// One value of the high word inside which the target changes with the low word, or a stretch of values without such.
+struct HighSegment {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  NodeId target = 0;
+  std::vector<Segment> low;  // empty: `target` whatever the low word is
+};
+
+// `segments` cover 0 … mask; so does the result for the high word, and each `low` for the low word.
+template <typename WideSegments>
+std::vector<HighSegment> cut_by_high_word(uint64_t mask, const WideSegments& segments) {
+  const uint32_t low_mask = low_half(mask);
+  std::vector<HighSegment> result;
+  std::vector<Segment> low;  // of the value of the high word that is being cut
+  const auto close = [&](uint32_t high) {
     // A masked low word takes no value above its mask.
-    std::erase_if(by_low, [&](const Segment& piece) { return piece.first > low_mask; });
-    by_low.back().last = low_mask;
-    const NodeId target = build_search(graph_, low_word(variable.arg), low_mask, std::move(by_low), goal_);
-    by_low.clear();
-    by_high.push_back({high, high, target, 1});
+    std::erase_if(low, [&](const Segment& piece) { return piece.first > low_mask; });
+    low.back().last = low_mask;
+    result.push_back({high, high, 0, std::move(low)});
+    low.clear();
   };
-  for (const WideSegment& segment : segments) {
+  for (const auto& segment : segments) {
     const uint32_t first = high_half(segment.first);
     const uint32_t last = high_half(segment.last);
-    const bool ends_word = low_half(segment.last) == 0xffffffff || segment.last == variable.mask;
+    const bool ends_word = low_half(segment.last) == 0xffffffff || segment.last == mask;
     if (first == last) {
-      by_low.push_back({low_half(segment.first), low_half(segment.last), segment.target, 1});
-      if (ends_word) close_low(first);
+      low.push_back({low_half(segment.first), low_half(segment.last), segment.target, 1});
+      if (ends_word) close(first);
       continue;
     }
     uint32_t next = first;
-    if (!by_low.empty()) {
-      by_low.push_back({low_half(segment.first), 0xffffffff, segment.target, 1});
-      close_low(first);
+    if (!low.empty()) {
+      low.push_back({low_half(segment.first), 0xffffffff, segment.target, 1});
+      close(first);
       ++next;
     }
     const uint32_t whole_last = ends_word ? last : last - 1;
-    if (next <= whole_last) by_high.push_back({next, whole_last, segment.target, 1});
-    if (!ends_word) by_low.push_back({0, low_half(segment.last), segment.target, 1});
+    if (next <= whole_last) result.push_back({next, whole_last, segment.target, {}});
+    if (!ends_word) low.push_back({0, low_half(segment.last), segment.target, 1});
   }
-  if (high_mask == 0) return by_high.front().target;
+  return result;
+}
+
+}  // namespace
+
+// The low word is asked first where that is enough: if all values of the high word but one lead to the same target, and
+// the low word decides between that and one other. Real arguments mostly have a high word of 0, so asking it first
+// would decide nothing, and further tests of the argument find the low word loaded.
+NodeId DecisionBuilder::search_variable(const Variable& variable, const std::vector<WideSegment>& segments) {
+  const uint32_t low_mask = low_half(variable.mask);
+  const uint32_t high_mask = high_half(variable.mask);
+  const auto search_low = [&](std::vector<Segment> pieces) {
+    return build_search(graph_, low_word(variable.arg), low_mask, std::move(pieces), goal_);
+  };
+  std::vector<HighSegment> high = cut_by_high_word(variable.mask, segments);
+  if (high_mask == 0) return search_low(std::move(high.front().low));
+
+  const auto is_cut = [](const HighSegment& segment) { return !segment.low.empty(); };
+  const auto cut = std::find_if(high.begin(), high.end(), is_cut);
+  std::vector<Segment> by_high;
+  if (cut != high.end() && high.size() > 1 && std::count_if(high.begin(), high.end(), is_cut) == 1) {
+    const NodeId others = high[cut == high.begin() ? 1 : 0].target;
+    std::optional<NodeId> chosen;  // what the low word can lead to besides `others`
+    bool simple = true;
+    for (const HighSegment& segment : high) simple = simple && (is_cut(segment) || segment.target == others);
+    for (const Segment& piece : cut->low) {
+      simple = simple && (piece.target == others || !chosen || *chosen == piece.target);
+      if (piece.target != others) chosen = piece.target;
+    }
+    if (simple && chosen) {
+      for (const HighSegment& segment : high) {
+        by_high.push_back({segment.first, segment.last, is_cut(segment) ? *chosen : others, 1});
+      }
+      const NodeId confirmed = build_search(graph_, high_word(variable.arg), high_mask, std::move(by_high), goal_);
+      for (Segment& piece : cut->low) {
+        if (piece.target != others) piece.target = confirmed;
+      }
+      return search_low(std::move(cut->low));
+    }
+  }
+  for (HighSegment& segment : high) {
+    const NodeId target = is_cut(segment) ? search_low(std::move(segment.low)) : segment.target;
+    by_high.push_back({segment.first, segment.last, target, 1});
+  }
   return build_search(graph_, high_word(variable.arg), high_mask, std::move(by_high), goal_);
 }
 

@@ -34,7 +34,7 @@ class TreeBuilder {
     double total = 0;
     for (const Segment& segment : segments) total += segment.weight;
     // One comparison of size costs as much as one comparison executed by this share of all values.
-    size_cost_ = std::max(total, 1e-9) * (goal == Goal::kSmallest ? 16.0 : 0.02);
+    size_cost_ = std::max(total, 1e-9) * (goal == Goal::kSmallest ? 16.0 : 0.1);
     prefix_.resize(segments.size() + 1);
     for (size_t i = 0; i < segments.size(); ++i) prefix_[i + 1] = prefix_[i] + segments[i].weight;
   }

@@ -27,14 +27,8 @@ DisassemblyOptions with_names() {
 }  // namespace
 
 TEST_CASE("Words, numbers, arches and actions carry their names where A tells what a constant means") {
-  const Code code{stmt(kLdAbsW, 4),
-                  jump(kJeqK, kX86, 0, 5),
-                  stmt(kLdAbsW, 0),
-                  jump(kJgeK, 0x40000000, 3, 0),
-                  jump(kJeqK, 59, 0, 2),
-                  stmt(kLdAbsW, 20),
-                  jump(kJeqK, 59, 1, 0),
-                  ret(kRetErrno | 13),
+  const Code code{stmt(kLdAbsW, 4),      jump(kJeqK, kX86, 0, 5), stmt(kLdAbsW, 0),      jump(kJgeK, 0x40000000, 3, 0),
+                  jump(kJeqK, 59, 0, 2), stmt(kLdAbsW, 20),       jump(kJeqK, 59, 1, 0), ret(kRetErrno | 13),
                   ret(kRetAllow)};
   CHECK(disassemble(code, with_names()) ==
         "0000         ld    arch\n"
@@ -49,9 +43,9 @@ TEST_CASE("Words, numbers, arches and actions carry their names where A tells wh
 }
 
 TEST_CASE("A number is named after the arch that is known where it is compared") {
-  const Code both_arches{stmt(kLdAbsW, 4),         jump(kJeqK, kX86, 0, 2), stmt(kLdAbsW, 0), jump(kJeqK, 59, 3, 4),
-                         jump(kJeqK, kI386, 0, 3), stmt(kLdAbsW, 0),        jump(kJeqK, 11, 0, 1), ret(kRetKillProcess),
-                         ret(kRetAllow)};
+  const Code both_arches{stmt(kLdAbsW, 4),      jump(kJeqK, kX86, 0, 2),  stmt(kLdAbsW, 0),
+                         jump(kJeqK, 59, 3, 4), jump(kJeqK, kI386, 0, 3), stmt(kLdAbsW, 0),
+                         jump(kJeqK, 11, 0, 1), ret(kRetKillProcess),     ret(kRetAllow)};
   CHECK(disassemble(both_arches, with_names()) ==
         "0000         ld    arch\n"
         "0001         jeq   x86_64 ? next : L0001\n"
@@ -70,7 +64,9 @@ TEST_CASE("A number is named after the arch that is known where it is compared")
 
 TEST_CASE("A return value's own text comes first, then the action, then the number") {
   DisassemblyOptions options;
-  options.return_text = [](uint32_t value) { return value == (kRetErrno | 7) ? std::string("ci.json #/syscalls/3") : ""; };
+  options.return_text = [](uint32_t value) {
+    return value == (kRetErrno | 7) ? std::string("ci.json #/syscalls/3") : "";
+  };
   CHECK(disassemble(Code{ret(kRetErrno | 7)}, options) == "0000         ret   ci.json #/syscalls/3\n");
   CHECK(disassemble(Code{ret(kRetErrno | 8)}, options) == "0000         ret   ERRNO(8)\n");
   CHECK(return_value_text(kRetKillProcess) == "KILL_PROCESS");
@@ -80,11 +76,18 @@ TEST_CASE("A return value's own text comes first, then the action, then the numb
 }
 
 TEST_CASE("Everything that the accumulator can do has a text") {
-  CHECK(disassemble(Code{stmt(kLdImm, 16), stmt(kLdxImm, 2), stmt(kSt, 3), stmt(kStx, 4), stmt(kLdMem, 3),
-                         stmt(kLdxMem, 4), stmt(kTax), stmt(kTxa), stmt(kLdLen), stmt(kLdxLen), stmt(kAddK, 1),
-                         stmt(kSubX), stmt(kMulK, 3), stmt(kDivX), stmt(kOrK, 255), stmt(kAndX), stmt(kXorK, 1),
-                         stmt(kLshK, 4), stmt(kRshX), stmt(kNeg), jump(kJgtX, 0, 1, 0), jump(kJsetK, 0x80, 0, 0),
-                         stmt(kJa, 0), ret_a()}) ==
+  CHECK(disassemble(Code{stmt(kLdImm, 16),     stmt(kLdxImm, 2),
+                         stmt(kSt, 3),         stmt(kStx, 4),
+                         stmt(kLdMem, 3),      stmt(kLdxMem, 4),
+                         stmt(kTax),           stmt(kTxa),
+                         stmt(kLdLen),         stmt(kLdxLen),
+                         stmt(kAddK, 1),       stmt(kSubX),
+                         stmt(kMulK, 3),       stmt(kDivX),
+                         stmt(kOrK, 255),      stmt(kAndX),
+                         stmt(kXorK, 1),       stmt(kLshK, 4),
+                         stmt(kRshX),          stmt(kNeg),
+                         jump(kJgtX, 0, 1, 0), jump(kJsetK, 0x80, 0, 0),
+                         stmt(kJa, 0),         ret_a()}) ==
         "0000         ld    #0x10\n"
         "0001         ldx   #0x2\n"
         "0002         st    M[3]\n"
