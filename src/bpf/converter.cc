@@ -1,10 +1,12 @@
 #include "bpf/converter.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 
 #include "bpf/opcodes.h"
 #include "bpf/packet.h"
+#include "bpf/passes/liveness.h"
 #include "bpf/passes/lowering.h"
 #include "bpf/passes/passes.h"
 
@@ -74,6 +76,9 @@ class Emitter {
   explicit Emitter(FlowGraph graph) : graph_(std::move(graph)), begins_(graph_.nodes.size(), kNoNode) {}
 
   isa::Code run() {
+    const LiveSet live = find_liveness(graph_)[graph_.entry];
+    code_.reads_initial_a = (live & kLiveA) != 0;
+    code_.reads_initial_x = (live & kLiveX) != 0;
     place();
     for (size_t i = 0; i < order_.size(); ++i) {
       begins_[order_[i]] = here();
@@ -86,6 +91,9 @@ class Emitter {
     code_.switches = std::move(graph_.switches);
     for (SwitchArms& arms : code_.switches) {
       for (SwitchArm& arm : arms) arm.target = begins_[arm.target];
+      // Different nodes may begin at the same instruction, because jump nodes emit nothing.
+      const auto same = [](const SwitchArm& left, const SwitchArm& right) { return left.target == right.target; };
+      arms.erase(std::unique(arms.begin(), arms.end(), same), arms.end());
     }
     return std::move(code_);
   }
@@ -170,7 +178,7 @@ class Emitter {
       if ((node.code & 0x08) != 0) {
         branch(x_form(op), kA, kX, 0, node, following);
       } else {
-        branch(op, kA, 0, node.k, node, following);
+        branch(op, kA, node.width, node.k, node, following);
       }
       return;
     }
@@ -230,13 +238,13 @@ class Emitter {
         emit_absolute(node, Op::kLdAbs8, isa::Helper::kLoadNegative8);
         break;
       case kLdIndW:
-        emit_op(Op::kLdInd32, kA, kX, node.k);
+        emit_indirect(node, Op::kLdInd32, Op::kLdNear32);
         break;
       case kLdIndH:
-        emit_op(Op::kLdInd16, kA, kX, node.k);
+        emit_indirect(node, Op::kLdInd16, Op::kLdNear16);
         break;
       case kLdIndB:
-        emit_op(Op::kLdInd8, kA, kX, node.k);
+        emit_indirect(node, Op::kLdInd8, Op::kLdNear8);
         break;
       case kLdxMsh:
         emit_msh(node);
@@ -262,11 +270,20 @@ class Emitter {
 
   void emit_absolute(const FlowNode& node, Op op, isa::Helper negative) {
     if (node.k < 0x80000000) {
-      emit_op(op, kA, 0, isa::pack(node.k, node.limit));
+      emit_op(op, kA, 0, isa::pack(node.k, node.limit), node.width != 0 ? 1 : 0);
     } else if (node.k < kAncillaryBase) {
       emit_call(negative, node.k);
     } else {
       emit_ancillary(static_cast<Ancillary>((node.k - kAncillaryBase) / 4));
+    }
+  }
+
+  void emit_indirect(const FlowNode& node, Op indirect, Op near) {
+    const int32_t hint = node.width != 0 ? 1 : 0;
+    if (node.near) {
+      emit_op(near, kA, kX, isa::pack(node.k, node.limit), hint);
+    } else {
+      emit_op(indirect, kA, kX, node.k, hint);
     }
   }
 
@@ -324,10 +341,13 @@ isa::Code convert(const Program& program, const ConvertOptions& options) {
   FlowGraph graph = flow_graph(program);
   if (options.clean_up) clean_up(graph);
   if (options.lower) {
-    recombine_halves(graph);
+    if (recombine_halves(graph)) clean_up(graph);
+    if (remove_unread_loads(graph)) clean_up(graph);
+    place_bounds_checks(graph);
+    // The edges of a switch are paths that were there before, so the limits hold.
     lower_dispatch(graph);
     remove_unreachable(graph);
-    place_bounds_checks(graph);
+    mark_compared_loads(graph);
   } else {
     check_every_load(graph);
   }

@@ -5,6 +5,7 @@
 
 #include "bpf/interpreter_handlers.h"
 #include "bpf/interpreter_run.h"
+#include "bpf/switch_arms.h"
 
 namespace srun::bpf {
 namespace {
@@ -15,8 +16,8 @@ using isa::kX;
 using isa::Op;
 
 constexpr int32_t kCellBytes = static_cast<int32_t>(sizeof(Cell));
-// A switch is a table by value if that is not much larger than the list of its arms.
-constexpr uint32_t kDenseBytesPerArm = 16;
+// A table by value is used where it is not much larger than the list of arms that it holds.
+constexpr uint32_t kDenseValuesPerArm = 16;
 constexpr uint32_t kAlwaysDense = 64;
 
 // The handlers of one operation, in the order of SRUN_ALU_HANDLERS.
@@ -64,6 +65,11 @@ Handler absolute(const Insn& insn, Handler checked, Handler known, Handler gener
   return isa::high(insn.imm) == 0 ? known : checked;
 }
 
+Handler near(const Insn& insn, Handler checked, Handler known, Handler generic) {
+  if (insn.src != kX) return generic;
+  return absolute(insn, checked, known, generic, kA);
+}
+
 // Handlers for one instruction alone. kSwitch is bound with its table.
 Handler plain_handler(const Insn& insn) {
   if (insn.op <= Op::kJnset64X) return arithmetic_or_jump(insn);
@@ -99,6 +105,12 @@ Handler plain_handler(const Insn& insn) {
       return indirect ? kHandler_A_LdInd16 : kHandler_G_LdInd16;
     case Op::kLdInd32:
       return indirect ? kHandler_A_LdInd32 : kHandler_G_LdInd32;
+    case Op::kLdNear8:
+      return near(insn, kHandler_A_LdNear8, kHandler_A_LdNear8Known, kHandler_G_LdNear8);
+    case Op::kLdNear16:
+      return near(insn, kHandler_A_LdNear16, kHandler_A_LdNear16Known, kHandler_G_LdNear16);
+    case Op::kLdNear32:
+      return near(insn, kHandler_A_LdNear32, kHandler_A_LdNear32Known, kHandler_G_LdNear32);
     case Op::kLdMsh:
       return absolute(insn, kHandler_X_LdMsh, kHandler_X_LdMshKnown, kHandler_G_LdMsh, kX);
     case Op::kCall:
@@ -116,7 +128,8 @@ struct Fusion {
   Handler fused;
 };
 #define SRUN_FUSION(LOAD, JUMP) Fusion{kHandler_##LOAD, Op::k##JUMP##32K, kHandler_##LOAD##_##JUMP},
-constexpr Fusion kFusions[] = {SRUN_FUSED_LOADS(SRUN_FUSION)};
+#define SRUN_FUSIONS(LOAD) SRUN_FUSED_JUMPS(SRUN_FUSION, LOAD)
+constexpr Fusion kFusions[] = {SRUN_LOADS_OF_A(SRUN_FUSIONS)};
 #define SRUN_FUSION_WIDE(JUMP) Fusion{kHandler_G_Load64, Op::k##JUMP##64K, kHandler_Wide_##JUMP},
 constexpr Fusion kWideFusions[] = {SRUN_FUSED_WIDE(SRUN_FUSION_WIDE)};
 
@@ -137,28 +150,17 @@ Handler fused_handler(Handler handler, const Insn& insn, const Insn& next) {
 }
 
 SwitchTable switch_table(const SwitchArms& arms, uint32_t pc) {
-  const auto distance = [&](const SwitchArm& arm) {
-    return (static_cast<int32_t>(arm.target) - static_cast<int32_t>(pc)) * kCellBytes;
-  };
   SwitchTable table;
-  const uint32_t base = arms.size() > 1 ? arms[1].first : 0;
-  const uint32_t span = arms.back().first - base;
-  table.base = base;
-  table.below = distance(arms.front());
-  table.above = distance(arms.back());
-  if (span <= std::max<uint64_t>(kAlwaysDense, kDenseBytesPerArm * arms.size())) {
-    table.span = span;
-    size_t arm = 1;
-    for (uint32_t i = 0; i < span; ++i) {
-      while (arm + 1 < arms.size() && arms[arm + 1].first <= base + i) ++arm;
-      table.distance.push_back(distance(arms[arm]));
-    }
-    return table;
-  }
   for (const SwitchArm& arm : arms) {
     table.first.push_back(arm.first);
-    table.distance.push_back(distance(arm));
+    table.distance.push_back((static_cast<int32_t>(arm.target) - static_cast<int32_t>(pc)) * kCellBytes);
   }
+  const DenseArms dense = dense_arms(arms, 0, arms.size(), kDenseValuesPerArm, kAlwaysDense);
+  table.base = arms[dense.from].first;
+  for (size_t arm = dense.from; arm < dense.to; ++arm) {
+    table.dense.insert(table.dense.end(), arms[arm + 1].first - arms[arm].first, table.distance[arm]);
+  }
+  table.span = static_cast<uint32_t>(table.dense.size());
   return table;
 }
 
@@ -184,8 +186,8 @@ InterpreterCode::InterpreterCode(const isa::Code& code, Dispatch dispatch)
     const Insn& insn = code.insns[pc];
     Handler handler = kHandler_RetA;
     if (insn.op == Op::kSwitch) {
-      SwitchTable& table = switches_[insn.imm] = switch_table(code.switches[insn.imm], pc);
-      handler = table.first.empty() ? kHandler_DenseSwitch : kHandler_SortedSwitch;
+      switches_[insn.imm] = switch_table(code.switches[insn.imm], pc);
+      handler = switches_[insn.imm].span != 0 ? kHandler_DenseSwitch : kHandler_SortedSwitch;
     } else {
       handler = plain_handler(insn);
       if (pc + 1 < code.insns.size()) handler = fused_handler(handler, insn, code.insns[pc + 1]);

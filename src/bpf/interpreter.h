@@ -28,14 +28,13 @@ struct Cell {
   uint8_t src = 0;
 };
 
-// kSwitch: a table indexed by value where the arms lie close together, else a sorted list.
+// kSwitch: a sorted list of all arms, and a table by value for the part where arms lie close together.
 struct SwitchTable {
   uint32_t base = 0;
-  uint32_t span = 0;              // dense: values from `base` in the table
-  int32_t below = 0;              // distance for values below `base`
-  int32_t above = 0;              // and for those beyond the table
-  std::vector<int32_t> distance;  // dense: by value - base; sorted: by arm
-  std::vector<uint32_t> first;    // sorted: first value of each arm; empty when dense
+  uint32_t span = 0;              // values from `base` that the table holds
+  std::vector<int32_t> dense;     // distance, by value - base
+  std::vector<uint32_t> first;    // first value of each arm
+  std::vector<int32_t> distance;  // of each arm
 };
 
 // Immutable after construction; runs on any number of threads at once.

@@ -26,6 +26,9 @@ constexpr std::string_view kNames[] = {SRUN_ISA_ALU(SRUN_ISA_NAMES) SRUN_ISA_JUM
                                        "LdInd8",
                                        "LdInd16",
                                        "LdInd32",
+                                       "LdNear8",
+                                       "LdNear16",
+                                       "LdNear32",
                                        "LdMsh",
                                        "Call",
                                        "Switch",
@@ -68,6 +71,8 @@ std::string to_text(const Code& code) {
       text += fmt::format(" [r{}{:+}], r{}", insn.dst, insn.off, insn.src);
     } else if (insn.op >= Op::kLdInd8 && insn.op <= Op::kLdInd32) {
       text += fmt::format(" r{}, r{} + {:#x}", insn.dst, insn.src, low(insn.imm));
+    } else if (insn.op >= Op::kLdNear8 && insn.op <= Op::kLdNear32) {
+      text += fmt::format(" r{}, r{} + {:#x} limit {}", insn.dst, insn.src, low(insn.imm), high(insn.imm));
     } else if (insn.op == Op::kLdMsh || (insn.op >= Op::kLdAbs8 && insn.op <= Op::kLdAbs32)) {
       text += fmt::format(" r{}, {} limit {}", insn.dst, low(insn.imm), high(insn.imm));
     } else if (insn.op == Op::kCall) {

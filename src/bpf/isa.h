@@ -48,6 +48,9 @@ enum class Op : uint16_t {
   kLdInd8,  // dst = big-endian packet bytes at src + low(imm), modulo 2^32 and then signed; checked by itself
   kLdInd16,
   kLdInd32,
+  kLdNear8,  // the same where src is small, so that nothing wraps; fails if R9 < src + high(imm), 0 as in kLdAbs8
+  kLdNear16,
+  kLdNear32,
   kLdMsh,   // dst = 4 * (byte & 15); operands as kLdAbs8
   kCall,    // R0 = helper low(imm) of the argument high(imm); R1..R5 become undefined; a failure ends with result 0
   kSwitch,  // R0's low half against switches[imm]
@@ -84,6 +87,18 @@ constexpr uint32_t low(uint64_t imm) { return static_cast<uint32_t>(imm); }
 constexpr uint32_t high(uint64_t imm) { return static_cast<uint32_t>(imm >> 32); }
 constexpr int32_t slot_offset(uint32_t word) { return -4 * static_cast<int32_t>(word) - 4; }
 
+// Hints, which an engine may follow all together or ignore. A packet load with `off` = 1: its result is only compared,
+// by jumps that carry its width in bytes as `src` and that see no other value; load and compare may then both leave the
+// bytes as they lie in the packet.
+constexpr bool is_hinted(Op op) { return op >= Op::kJeq32K && op <= Op::kJnset32K && static_cast<int>(op) % 4 == 0; }
+constexpr bool may_stay_unswapped(const Insn& insn) { return insn.off == 1; }
+// The constant of a hinted jump for bytes that were not swapped.
+constexpr uint32_t unswapped(const Insn& insn) {
+  const uint32_t k = static_cast<uint32_t>(insn.imm);
+  if (insn.src == 2) return (k >> 8 & 0xff) | (k & 0xff) << 8;
+  return insn.src == 4 ? k >> 24 | (k >> 8 & 0xff00) | (k << 8 & 0xff0000) | k << 24 : k;
+}
+
 constexpr bool is_jump(Op op) { return (op >= Op::kJeq32K && op <= Op::kJnset64X) || op == Op::kJa; }
 constexpr bool is_return(Op op) { return op == Op::kRetK || op == Op::kRetA; }
 
@@ -92,6 +107,8 @@ struct Code {
   Flavour flavour = Flavour::kSeccomp;
   std::vector<Insn> insns;
   std::vector<SwitchArms> switches;
+  bool reads_initial_a = true;  // false: A is written before it is read
+  bool reads_initial_x = true;
 };
 
 // One line per instruction, for debugging and for tests that compare whole programs.

@@ -1,5 +1,6 @@
 #pragma once
 // A packet as a program of the packet flavour sees it, outside the kernel.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -38,6 +39,9 @@ struct PacketMetadata {
 // Without metadata the values are 0 and, as in the kernel for a buffer without device, kIfIndex and kHardwareType end
 // the program with the current A.
 struct Packet {
+  // Longer ones are cut: an offset from 2^31 on is a negative one.
+  static constexpr size_t kMaxLength = 0x7fffffff;
+
   const uint8_t* data = nullptr;
   uint32_t length = 0;
   uint32_t wire_length = 0;
@@ -47,7 +51,7 @@ struct Packet {
   Packet() = default;
   explicit Packet(std::span<const uint8_t> bytes) : Packet(bytes, static_cast<uint32_t>(bytes.size())) {}
   Packet(std::span<const uint8_t> bytes, uint32_t wire)
-      : data(bytes.data()), length(static_cast<uint32_t>(bytes.size())), wire_length(wire) {}
+      : data(bytes.data()), length(static_cast<uint32_t>(std::min(bytes.size(), kMaxLength))), wire_length(wire) {}
 };
 
 // kNetlinkAttribute, kNestedNetlinkAttribute and kPayloadOffset are computed by the kernel from state this room does

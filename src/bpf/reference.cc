@@ -87,7 +87,8 @@ uint32_t interpret(std::span<const Instruction> code, const Source& source) {
     const Instruction insn = code[pc];
     const uint32_t k = insn.k;
     const auto branch = [&](bool taken) { pc += taken ? insn.jt : insn.jf; };
-    // clang-format off: one line per opcode
+    // One line per opcode.
+    // clang-format off
     switch (insn.code) {
       case kLdImm:
         a = k;

@@ -38,7 +38,7 @@ namespace {
 constexpr Opcode kAluK[] = {kAddK, kSubK, kMulK, kDivK, kOrK, kAndK, kLshK, kRshK, kXorK, kModK};
 constexpr Opcode kAluX[] = {kAddX, kSubX, kMulX, kDivX, kOrX, kAndX, kLshX, kRshX, kXorX, kModX};
 constexpr Opcode kJumps[] = {kJeqK, kJeqK, kJgtK, kJgeK, kJsetK, kJeqX, kJgtX, kJgeX, kJsetX};
-constexpr Opcode kArgumentTests[] = {kJeqK, kJgtK, kJgeK, kJsetK};
+constexpr Opcode kArgumentTests[] = {kJeqK, kJeqK, kJeqK, kJgtK, kJgeK, kJsetK};
 constexpr Opcode kPacketLoads[] = {kLdAbsW, kLdAbsH, kLdAbsB, kLdIndW, kLdIndH, kLdIndB};
 
 class Generator {
@@ -136,22 +136,27 @@ class Generator {
   }
 
   void emit_argument_compare() {
-    if (room() < 6) return;
+    if (room() < 10) return;
     const uint32_t low = shape_.flavour == Flavour::kSeccomp ? 16 + 8 * random_.below(6) : random_.below(32);
-    const uint16_t other = distance();
-    emit(kLdAbsW, low + 4);
     const uint32_t high_value = random_.percent(60) ? 0 : random_.value();
-    if (random_.percent(40)) {
-      // Ordered compare by halves: above decides, below decides, equal looks at the low half.
-      emit(kJgtK, high_value, static_cast<uint8_t>(std::min<uint32_t>(2 + other, room() - 2)), 0);
-    }
-    emit(kJeqK, high_value, 0, static_cast<uint8_t>(std::min<uint32_t>(2u + other, room() - 2)));
+    // Often to the end, where the returns are and nobody reads A any more.
+    const auto place = [&] {
+      const uint32_t behind = static_cast<uint32_t>(code_.size()) + 6;
+      const uint32_t last = std::min(length_ - 1, behind + 240);
+      return random_.percent(60) ? last - random_.below(2) : behind + random_.below(last - behind + 1);
+    };
+    const uint32_t yes = place();
+    const uint32_t no = place();
+    const auto to = [&](uint32_t target) { return static_cast<uint8_t>(target - code_.size() - 1); };
+    emit(kLdAbsW, low + 4);
+    const bool ordered = random_.percent(40);
+    // Above decides, below decides, equal looks at the low half; or equality alone.
+    if (ordered) emit(kJgtK, high_value, to(yes), 0);
+    emit(kJeqK, high_value, 0, to(no));
     emit(kLdAbsW, low);
-    if (random_.percent(20) && room() > 2) emit(kAndK, random_.value());
-    if (room() > 1) {
-      const uint8_t jf = static_cast<uint8_t>(std::min<uint32_t>(other, room() - 2));
-      emit(kArgumentTests[random_.below(4)], random_.value(), random_.percent(50) ? 0 : distance(), jf);
-    }
+    if (random_.percent(10)) emit(kAndK, random_.value());
+    const Opcode compare = ordered ? (random_.percent(50) ? kJgtK : kJgeK) : kArgumentTests[random_.below(6)];
+    emit(compare, random_.value(), to(yes), to(no));
   }
 
   void emit_alu() {

@@ -105,8 +105,17 @@ std::optional<uint32_t> constant_by_operand(const FlowNode& node) {
   return std::nullopt;
 }
 
+// `(byte & 15) << 2`, what MSH gives, in two steps.
+std::optional<KnownValue> part_of_header_length(const FlowGraph& graph, const FlowNode& node, const KnownValue& a) {
+  const bool byte_of_packet = graph.flavour == Flavour::kPacket && a.kind == Kind::kWord && a.size == 1;
+  if (node.code == kAndK && node.k == 15 && byte_of_packet) return KnownValue{Kind::kNibble, 0, a.number};
+  if (node.code == kLshK && node.k == 2 && a.kind == Kind::kNibble) return KnownValue{Kind::kHeaderLength, 0, a.number};
+  return std::nullopt;
+}
+
 ValueRange range_of(const FlowGraph& graph, const KnownValue& value, const Facts& facts) {
   if (value.is_constant()) return {value.number, value.number};
+  if (value.kind == Kind::kNibble) return {0, 15};
   if (value.kind == Kind::kHeaderLength) return {0, 60};
   if (value.kind != Kind::kWord) return {};
   if (graph.flavour == Flavour::kSeccomp) return facts.words[value.number / 4];
@@ -204,6 +213,8 @@ void apply(const FlowGraph& graph, uint32_t index, Facts& facts) {
   if (!constant) constant = folded(node, facts);
   if (constant) {
     set_a(graph, KnownValue::constant(*constant), facts);
+  } else if (const std::optional<KnownValue> part = part_of_header_length(graph, node, facts.a)) {
+    set_a(graph, *part, facts);
   } else {
     facts.a_range = range_after_alu(node, facts.a_range);
     facts.a = {Kind::kResult, 0, index};

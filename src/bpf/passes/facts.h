@@ -15,7 +15,8 @@ struct KnownValue {
     kUnknown,
     kConstant,  // `number` itself
     kWord,      // seccomp: the word at offset `number`; packet: the load of `size` bytes at `number`, which succeeded
-    kHeaderLength,  // MSH of the byte at `number`
+    kNibble,    // the low four bits of the packet byte at `number`
+    kHeaderLength,  // four times that, as MSH gives it
     kLength,        // packet length
     kResult,        // whatever node `number` left in A
   };

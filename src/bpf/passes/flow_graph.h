@@ -21,8 +21,10 @@ struct FlowNode {
   uint32_t k = 0;
   uint32_t next = kNoNode;   // successor; of a conditional jump: where it goes when true. None for RET and kFlowSwitch.
   uint32_t other = kNoNode;  // of a conditional jump: where it goes when false
-  uint32_t limit = 0;        // packet loads at constant offsets: bytes the packet must have, 0 if that is known here
+  uint32_t limit = 0;        // packet loads: bytes the packet must have, 0 if that is known here (place_bounds_checks)
   uint32_t extra = 0;        // index of the payload of kFlowWide and kFlowSwitch
+  bool near = false;         // indirect loads: X is small, and `limit` counts from X
+  uint8_t width = 0;         // mark_compared_loads: bytes of a load that is only compared, and of those compares
   friend bool operator==(const FlowNode&, const FlowNode&) = default;
 };
 
@@ -53,6 +55,7 @@ FlowGraph flow_graph(const Program& program);
 
 constexpr bool is_word_compare(uint16_t code) { return code == kJeqK || code == kJgtK || code == kJgeK; }
 constexpr bool is_branch(uint16_t code) { return is_conditional_jump(code) || code == kFlowWide; }
+constexpr bool is_indirect_load(uint16_t code) { return code == kLdIndW || code == kLdIndH || code == kLdIndB; }
 constexpr bool is_absolute_load(uint16_t code) { return code == kLdAbsW || code == kLdAbsH || code == kLdAbsB; }
 // Bytes read by an absolute or indirect load.
 constexpr uint32_t load_bytes(uint16_t code) {

@@ -14,7 +14,7 @@ bool merge_equal_branches(FlowGraph& graph);
 // A node that does the same as a later node and continues in the same way is replaced by it; equal returns become one.
 bool merge_equal_tails(FlowGraph& graph);
 // A load or store of what is already there on every path becomes a jump; arithmetic with a known result becomes a
-// constant.
+// constant, an indirect load with a known X an absolute one.
 bool remove_redundant_loads(FlowGraph& graph);
 // An instruction whose result nobody reads and that cannot end the program becomes a jump.
 bool remove_dead_assignments(FlowGraph& graph);

@@ -3,7 +3,6 @@
 #include "bpf/passes/facts.h"
 #include "bpf/passes/liveness.h"
 #include "bpf/passes/lowering.h"
-#include "bpf/passes/passes.h"
 
 namespace srun::bpf {
 namespace {
@@ -91,11 +90,6 @@ class Recombiner {
 
 }  // namespace
 
-bool recombine_halves(FlowGraph& graph) {
-  if (!Recombiner(graph).run()) return false;
-  // The loads of the high halves are usually dead now.
-  remove_dead_assignments(graph);
-  return true;
-}
+bool recombine_halves(FlowGraph& graph) { return Recombiner(graph).run(); }
 
 }  // namespace srun::bpf

@@ -21,6 +21,15 @@ bool remove_redundant_loads(FlowGraph& graph) {
       changed = true;
       continue;
     }
+    if (is_indirect_load(node.code) && facts[i]->x.is_constant()) {
+      // Not where the sum is negative: there the same number means an ancillary word in an absolute load.
+      const uint32_t offset = facts[i]->x.number + node.k;
+      if (offset >= 0x80000000) continue;
+      node.code = node.code == kLdIndW ? kLdAbsW : node.code == kLdIndH ? kLdAbsH : kLdAbsB;
+      node.k = offset;
+      changed = true;
+      continue;
+    }
     const bool word_of_call = graph.flavour == Flavour::kSeccomp && node.code == kLdAbsW;
     if (!is_plain_alu(node.code) && !word_of_call && node.code != kTxa && node.code != kLdMem) continue;
     Facts behind = *facts[i];

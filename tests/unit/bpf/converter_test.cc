@@ -65,7 +65,7 @@ TEST_CASE("converter: packet loads stay one instruction each and share a check")
         "1: Jeq32K r0, 0x800 -> 3\n"
         "2: RetA\n"
         "3: LdMsh r7, 14 limit 15\n"
-        "4: LdInd16 r0, r7 + 0xe\n"
+        "4: LdNear16 r0, r7 + 0xe limit 16\n"
         "5: RetA\n");
 }
 

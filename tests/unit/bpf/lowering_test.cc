@@ -175,4 +175,63 @@ TEST_CASE("place_bounds_checks: a check on one side of a join does not count on 
   CHECK(limits == std::vector<uint32_t>{9, 10, 0, 0});
 }
 
+TEST_CASE("place_bounds_checks: loads near X share a check that counts from X") {
+  FlowGraph graph = cleaned({stmt(kLdxMsh, 14), stmt(kLdIndH, 14), jump(kJeqK, 22, 1, 0), stmt(kLdIndH, 16),
+                             jump(kJeqK, 22, 0, 2), stmt(kLdIndB, 26), ret_a(), ret(0)},
+                            Flavour::kPacket);
+  place_bounds_checks(graph);
+  std::vector<uint32_t> limits;
+  for (const FlowNode& node : graph.nodes) {
+    if (is_indirect_load(node.code)) {
+      CHECK(node.near);
+      limits.push_back(node.limit);
+    }
+  }
+  CHECK(limits == std::vector<uint32_t>{27, 0, 0});
+}
+
+TEST_CASE("place_bounds_checks: what is known near X is forgotten when X changes") {
+  FlowGraph graph = cleaned({stmt(kLdxMsh, 14), stmt(kLdIndW, 20), stmt(kSt, 0), stmt(kLdxMsh, 15), stmt(kLdIndB, 0),
+                             stmt(kTax), stmt(kLdMem, 0), stmt(kAddX), ret_a()},
+                            Flavour::kPacket);
+  place_bounds_checks(graph);
+  std::vector<uint32_t> limits;
+  for (const FlowNode& node : graph.nodes) {
+    if (is_indirect_load(node.code)) limits.push_back(node.limit);
+  }
+  CHECK(limits == std::vector<uint32_t>{24, 1});
+}
+
+TEST_CASE("remove_unread_loads: a load goes if an earlier one needs as much, not if an earlier one only asks for it") {
+  const Code covered{stmt(kLdAbsW, 10), stmt(kTax), stmt(kLdAbsB, 13), stmt(kTxa), ret_a()};
+  FlowGraph graph = cleaned(covered, Flavour::kPacket);
+  CHECK(remove_unread_loads(graph));
+  const Code beyond{stmt(kLdAbsW, 10), stmt(kTax), stmt(kLdAbsB, 14), stmt(kTxa), ret_a()};
+  graph = cleaned(beyond, Flavour::kPacket);
+  CHECK_FALSE(remove_unread_loads(graph));
+}
+
+TEST_CASE(
+    "mark_compared_loads: a half word that is only compared keeps its bytes, one that is read otherwise does not") {
+  const auto widths = [](const Code& code) {
+    FlowGraph graph = cleaned(code, Flavour::kPacket);
+    mark_compared_loads(graph);
+    std::vector<int> result;
+    for (const FlowNode& node : graph.nodes) {
+      if (node.width != 0) result.push_back(node.width);
+    }
+    return result;
+  };
+  CHECK(widths({stmt(kLdAbsH, 12), jump(kJeqK, 0x800, 0, 1), jump(kJsetK, 7, 0, 1), ret(1), ret(0)}) ==
+        std::vector<int>{2, 2});
+  CHECK(widths({stmt(kLdAbsW, 12), jump(kJeqK, 0x800, 0, 1), jump(kJsetK, 7, 0, 1), ret(1), ret(0)}) ==
+        std::vector<int>{4, 4});
+  CHECK(widths({stmt(kLdAbsH, 12), jump(kJgtK, 0x800, 0, 1), ret(1), ret(0)}).empty());
+  CHECK(widths({stmt(kLdAbsH, 12), jump(kJeqK, 0x800, 0, 1), ret_a(), ret(0)}).empty());
+  // Two loads meet in front of one compare.
+  CHECK(widths({stmt(kLdxMsh, 0), stmt(kTxa), jump(kJeqK, 4, 0, 2), stmt(kLdAbsH, 2), stmt(kJa, 1), stmt(kLdAbsW, 4),
+                jump(kJeqK, 7, 0, 1), ret(1), ret(0)})
+            .empty());
+}
+
 }  // namespace srun::bpf::test
