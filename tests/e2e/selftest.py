@@ -90,7 +90,7 @@ def run(folder, text, **variables):
         file.write(text)
     environment = dict(os.environ, SANDBOX_RUN_BINARY=os.path.join(folder, "sandbox-run"), **variables)
     done = subprocess.run([sys.executable, os.path.join(HERE, "run.py"), case], env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
     return done.returncode, done.stdout
 
 
