@@ -90,36 +90,16 @@ uint32_t interpret(std::span<const Instruction> code, const Source& source) {
     // One line per opcode.
     // clang-format off
     switch (insn.code) {
-      case kLdImm:
-        a = k;
-        break;
-      case kLdxImm:
-        x = k;
-        break;
-      case kLdMem:
-        a = scratch[k];
-        break;
-      case kLdxMem:
-        x = scratch[k];
-        break;
-      case kSt:
-        scratch[k] = a;
-        break;
-      case kStx:
-        scratch[k] = x;
-        break;
-      case kTax:
-        x = a;
-        break;
-      case kTxa:
-        a = x;
-        break;
-      case kLdLen:
-        a = source.length();
-        break;
-      case kLdxLen:
-        x = source.length();
-        break;
+      case kLdImm: a = k; break;
+      case kLdxImm: x = k; break;
+      case kLdMem: a = scratch[k]; break;
+      case kLdxMem: x = scratch[k]; break;
+      case kSt: scratch[k] = a; break;
+      case kStx: scratch[k] = x; break;
+      case kTax: x = a; break;
+      case kTxa: a = x; break;
+      case kLdLen: a = source.length(); break;
+      case kLdxLen: x = source.length(); break;
       case kLdAbsW:
       case kLdAbsH:
       case kLdAbsB:
@@ -138,30 +118,14 @@ uint32_t interpret(std::span<const Instruction> code, const Source& source) {
         x = (loaded.value & 15) * 4;
         break;
       }
-      case kAddK:
-        a += k;
-        break;
-      case kAddX:
-        a += x;
-        break;
-      case kSubK:
-        a -= k;
-        break;
-      case kSubX:
-        a -= x;
-        break;
-      case kMulK:
-        a *= k;
-        break;
-      case kMulX:
-        a *= x;
-        break;
-      case kDivK:
-        a /= k;
-        break;
-      case kModK:
-        a %= k;
-        break;
+      case kAddK: a += k; break;
+      case kAddX: a += x; break;
+      case kSubK: a -= k; break;
+      case kSubX: a -= x; break;
+      case kMulK: a *= k; break;
+      case kMulX: a *= x; break;
+      case kDivK: a /= k; break;
+      case kModK: a %= k; break;
       case kDivX:
         if (x == 0) return 0;
         a /= x;
@@ -170,72 +134,29 @@ uint32_t interpret(std::span<const Instruction> code, const Source& source) {
         if (x == 0) return 0;
         a %= x;
         break;
-      case kAndK:
-        a &= k;
-        break;
-      case kAndX:
-        a &= x;
-        break;
-      case kOrK:
-        a |= k;
-        break;
-      case kOrX:
-        a |= x;
-        break;
-      case kXorK:
-        a ^= k;
-        break;
-      case kXorX:
-        a ^= x;
-        break;
-      case kLshK:
-        a <<= k;
-        break;
-      case kLshX:
-        a <<= x & 31;
-        break;
-      case kRshK:
-        a >>= k;
-        break;
-      case kRshX:
-        a >>= x & 31;
-        break;
-      case kNeg:
-        a = 0u - a;
-        break;
-      case kJa:
-        pc += k;
-        break;
-      case kJeqK:
-        branch(a == k);
-        break;
-      case kJeqX:
-        branch(a == x);
-        break;
-      case kJgtK:
-        branch(a > k);
-        break;
-      case kJgtX:
-        branch(a > x);
-        break;
-      case kJgeK:
-        branch(a >= k);
-        break;
-      case kJgeX:
-        branch(a >= x);
-        break;
-      case kJsetK:
-        branch((a & k) != 0);
-        break;
-      case kJsetX:
-        branch((a & x) != 0);
-        break;
-      case kRetK:
-        return k;
-      case kRetA:
-        return a;
-      default:
-        std::abort();  // no Program holds any other opcode
+      case kAndK: a &= k; break;
+      case kAndX: a &= x; break;
+      case kOrK: a |= k; break;
+      case kOrX: a |= x; break;
+      case kXorK: a ^= k; break;
+      case kXorX: a ^= x; break;
+      case kLshK: a <<= k; break;
+      case kLshX: a <<= x & 31; break;
+      case kRshK: a >>= k; break;
+      case kRshX: a >>= x & 31; break;
+      case kNeg: a = 0u - a; break;
+      case kJa: pc += k; break;
+      case kJeqK: branch(a == k); break;
+      case kJeqX: branch(a == x); break;
+      case kJgtK: branch(a > k); break;
+      case kJgtX: branch(a > x); break;
+      case kJgeK: branch(a >= k); break;
+      case kJgeX: branch(a >= x); break;
+      case kJsetK: branch((a & k) != 0); break;
+      case kJsetX: branch((a & x) != 0); break;
+      case kRetK: return k;
+      case kRetA: return a;
+      default: std::abort();  // no Program holds any other opcode
     }
     // clang-format on
   }
