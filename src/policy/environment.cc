@@ -64,7 +64,7 @@ std::vector<std::string> apply_environment(std::vector<std::string> environment,
       return matches_any(rules.drop, name) && !matches_any(rules.keep, name);
     });
     for (const auto& [name, value] : rules.set) {
-      std::erase_if(environment, [&name](const std::string& entry) { return name_of(entry) == name; });
+      std::erase_if(environment, [&key = name](const std::string& entry) { return name_of(entry) == key; });
       environment.push_back(name + "=" + value);
     }
   }

@@ -205,6 +205,14 @@ Verdict no_call_verdict() {
   return verdict;
 }
 
+Verdict clone3_verdict() {
+  Verdict verdict;
+  verdict.action = Action::kErrno;
+  verdict.value = ENOSYS;
+  verdict.rule = guard_rule("namespaces");
+  return verdict;
+}
+
 std::span<const GuardPart> guard_parts() { return kParts; }
 
 const GuardPart* find_guard_part(std::string_view name) {

@@ -60,54 +60,6 @@ std::vector<std::string> lifted_parts(const PolicyStack& stack) {
   return lifted;
 }
 
-namespace {
-
-// The range of `arch` that holds just `nr`, cut out of the one it lies in.
-bpf::NumberRange& isolate(bpf::ArchRules& arch, uint32_t nr) {
-  const auto at = std::find_if(arch.ranges.begin(), arch.ranges.end(), [nr](const bpf::NumberRange& range) { return range.last >= nr; });
-  const auto index = at - arch.ranges.begin();
-  if (at->last > nr) {
-    bpf::NumberRange after = *at;
-    after.first = nr + 1;
-    at->last = nr;
-    arch.ranges.insert(at + 1, std::move(after));
-  }
-  const auto now = arch.ranges.begin() + index;
-  if (now->first == nr) return *now;
-  bpf::NumberRange only = *now;
-  only.first = nr;
-  now->last = nr - 1;
-  return *arch.ranges.insert(now + 1, std::move(only));
-}
-
-// Whatever errno a policy gives clone3, the answer is the guard's ENOSYS: C libraries fall back to clone on that alone,
-// and on EPERM no thread can be started (moby/moby#42680). A kill stays a kill.
-void answer_clone3(std::vector<bpf::Layer>& layers, const std::vector<bpf::VerdictReturn>& returns, kernel::Arch native) {
-  const kernel::Syscall* const clone3 = kernel::find_syscall("clone3");
-  if (clone3 == nullptr || !clone3->number(native)) return;
-  const uint32_t nr = *clone3->number(native);
-  const auto rules_of = [native](bpf::Layer& layer) {
-    return std::find_if(layer.arches.begin(), layer.arches.end(),
-                        [native](const bpf::ArchRules& arch) { return arch.audit_arch == kernel::audit_arch(native); });
-  };
-  const auto guard = rules_of(layers.front());
-  if (guard == layers.front().arches.end()) return;
-  const bpf::Decision& fixed = isolate(*guard, nr).decision;
-  const bpf::VerdictId absent = fixed.rules.empty() ? fixed.otherwise : fixed.rules.front().verdict;
-  const auto replace = [&](bpf::VerdictId& verdict) {
-    if ((returns[verdict].copy_return & bpf::kRetActionMask) == bpf::kRetErrno) verdict = absent;
-  };
-  for (size_t layer = 1; layer < layers.size(); ++layer) {
-    const auto arch = rules_of(layers[layer]);
-    if (arch == layers[layer].arches.end()) continue;
-    bpf::Decision& decision = isolate(*arch, nr).decision;
-    for (bpf::ArgRule& rule : decision.rules) replace(rule.verdict);
-    replace(decision.otherwise);
-  }
-}
-
-}  // namespace
-
 Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringOptions& options) {
   if (stack.layers.size() > kMaxLayers) {
     return failure(stack_error("more than " + std::to_string(kMaxLayers) + " policies"));
@@ -147,7 +99,6 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
 
   out.verdicts = verdicts.take_verdicts();
   out.returns = verdicts.take_returns();
-  answer_clone3(out.rules, out.returns, options.arch);
   auto programs = bpf::compile(out.rules, out.returns);
   if (!programs) return failure(stack_error("the policies cannot be compiled: " + programs.error().message()));
   out.programs = std::move(*programs);

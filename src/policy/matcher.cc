@@ -66,6 +66,8 @@ int rank(const Verdict& verdict) {
 
 // What of a verdict can be carried out for this call and in this mode.
 Verdict carried_out(Verdict verdict, const kernel::Syscall* call, bool audit) {
+  const bool answers = verdict.action == Action::kErrno || verdict.action == Action::kReturn;
+  if (call != nullptr && call->name == "clone3" && answers) return clone3_verdict();
   const bool silent = call != nullptr && kernel::never_notified(*call);
   if (silent && verdict.action == Action::kLog) verdict.action = Action::kAllow;
   const bool refusal = verdict.action != Action::kAllow && verdict.action != Action::kLog && verdict.action != Action::kCheck;

@@ -192,7 +192,8 @@ std::vector<std::string> closed_by_guard(const OciProfile& profile, const Policy
     if (!allows) continue;
     const std::string lifted = part;
     const auto without = always_refused(guard_policy({}, {&lifted, 1}));
-    const bool helps = std::none_of(without.begin(), without.end(), [&wanted = call](const auto& row) { return row.first == wanted; });
+    const bool helps =
+        std::none_of(without.begin(), without.end(), [&wanted = call](const auto& row) { return row.first == wanted; });
     const std::string remedy = helps ? " unless a policy has \"unsafe\": [\"" + part + "\"]" : "";
     auto row = std::find_if(parts.begin(), parts.end(), [&](const auto& known) { return known.first == remedy; });
     if (row == parts.end()) row = parts.insert(parts.end(), {remedy, {}});

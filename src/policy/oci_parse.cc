@@ -100,14 +100,14 @@ class Reader {
 void Reader::check_keys(const Node& object, std::span<const std::string_view> known, Unknown unknown) {
   for (size_t i = 0; i < object.size(); ++i) {
     const Node& child = object[i];
+    for (size_t j = 0; j < i; ++j)
+      if (folded(object[j].key()) == folded(child.key()))
+        fail(child, quoted(object[j].key()) + " and " + quoted(child.key()) + " are one key for some runtimes");
     if (std::find(known.begin(), known.end(), child.key()) != known.end()) continue;
     const auto same = std::find_if(known.begin(), known.end(),
                                    [&](std::string_view key) { return folded(key) == folded(child.key()); });
     if (same != known.end()) {
-      if (object.find(*same) != nullptr)
-        fail(child, quoted(child.key()) + " and " + quoted(*same) + " are one key for some runtimes");
-      else
-        warn(child, quoted(child.key()) + " is read as " + quoted(*same) + ", as Go's decoder does; crun ignores it");
+      warn(child, quoted(child.key()) + " is read as " + quoted(*same) + ", as Go's decoder does; crun ignores it");
     } else if (unknown == Unknown::kError) {
       fail(child, "unknown key " + quoted(child.key()), std::string(nearest_name(child.key(), known)));
     } else {

@@ -123,10 +123,31 @@ void review_oci(OciProfile& profile) {
   }
   if (kills_threads && !profile.disabled)
     profile.notes.push_back(profile.file + ": SCMP_ACT_KILL and SCMP_ACT_KILL_THREAD end the whole process here");
+  if (profile.disabled) return;
+
+  // A record needs a notification, and what nobody retries is never notified (H19).
+  std::string unrecorded;
+  for (const auto& [number, rules] : profile.calls) {
+    const kernel::Syscall* call = kernel::find_syscall(profile.arch, number);
+    const bool recorded = std::any_of(rules.begin(), rules.end(), [](const OciCallRules::FlatRule& rule) {
+      return (rule.outcome.action & bpf::kRetActionMask) == bpf::kRetLog;
+    });
+    if (recorded && call != nullptr && kernel::never_notified(*call))
+      unrecorded += (unrecorded.empty() ? "" : ", ") + std::string(call->name);
+  }
+  if ((profile.default_action & bpf::kRetActionMask) == bpf::kRetLog)
+    unrecorded += std::string(unrecorded.empty() ? "" : ", ") + "close, dup, fork, exit and the like by default";
+  if (!unrecorded.empty()) profile.notes.push_back(profile.file + ": allowed without a record: " + unrecorded);
+
   const kernel::Syscall* exit_group = kernel::find_syscall("exit_group");
   const auto number = exit_group == nullptr ? std::nullopt : exit_group->number(profile.arch);
-  if (number && !profile.disabled && !grants(profile.default_action) && !profile.calls.contains(*number))
-    warn(profile.default_place, "exit_group is not allowed: programs crash or spin at their end");
+  if (!number) return;
+  const auto rules = profile.calls.find(*number);
+  const bool ends = rules == profile.calls.end()
+                        ? grants(profile.default_action)
+                        : std::any_of(rules->second.begin(), rules->second.end(),
+                                      [](const OciCallRules::FlatRule& rule) { return grants(rule.outcome.action); });
+  if (!ends) warn(profile.default_place, "exit_group is not allowed: programs crash or spin at their end");
 }
 
 std::optional<PolicyError> yaml_error(std::string_view text, const std::string& file) {

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "policy/guard.h"
+
 namespace srun::policy {
 
 namespace {
@@ -81,6 +83,8 @@ bool VerdictTableBuilder::needs_impossible_notification(const Verdict& verdict, 
 }
 
 bpf::VerdictId VerdictTableBuilder::add(Verdict verdict, const kernel::Syscall* call) {
+  const bool answers = verdict.action == Action::kErrno || verdict.action == Action::kReturn;
+  if (call != nullptr && call->name == "clone3" && answers) verdict = clone3_verdict();
   const bool may_notify = may_be_notified(call);
   verdict.audited = Action::kAllow;
   verdict.notified = false;

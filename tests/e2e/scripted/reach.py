@@ -150,7 +150,8 @@ def test_h4_shells_signal_their_jobs(work):
     for host in HOSTS:
         with lib.Sandbox(["-p", "baseline", *host, "--", "sh", "-c", script], cwd=work, start_new_session=True) as box:
             status, out, err = box.finish(timeout=10)
-        lib.check_equal((status, out, err), (0, b"143\n137\ncaught\nafter\n", b"Terminated\nKilled\n"), f"status and output with {host}")
+        # The shell's own words about its dead jobs come or not, as the moment wants; ours would be denials.
+        lib.check_equal((status, out, b"sandbox-run" in err), (0, b"143\n137\ncaught\nafter\n", False), f"status and output with {host}")
 
 
 @lib.must

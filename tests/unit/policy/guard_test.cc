@@ -82,7 +82,7 @@ TEST_CASE("guard: namespace flags of clone are refused in the kernel one by one 
   CHECK(guarded("clone", {kThread}) == kPasses);
   CHECK(guarded("clone", {0x1200011}) == kPasses);  // fork: CHILD_SETTID | CHILD_CLEARTID | SIGCHLD
   CHECK(guarded("clone", {0x91}) == kPasses);       // 0x80 lies in the exit signal's byte
-  for (const uint64_t flag : {0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000}) {
+  for (const uint64_t flag : std::vector<uint64_t>{0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000}) {
     CAPTURE(flag);
     CHECK(guarded("clone", {flag | 17}) == in_kernel(1, "namespaces"));
     CHECK(guarded("clone", {kHigh | flag}) == in_kernel(1, "namespaces"));
@@ -109,7 +109,7 @@ TEST_CASE("guard: a second listener is refused, other filters are not") {
 }
 
 TEST_CASE("guard: the terminal takes no typed input from the program, whatever the high bits (pitfalls 5.24)") {
-  for (const uint64_t request : {0x5412, 0x541c, 0x541d}) {
+  for (const uint64_t request : std::vector<uint64_t>{0x5412, 0x541c, 0x541d}) {
     CHECK(guarded("ioctl", {0, request}) == refused(1, "terminal-injection"));
     CHECK(guarded("ioctl", {0, kHigh | request}) == refused(1, "terminal-injection"));
   }
@@ -134,7 +134,7 @@ TEST_CASE("guard: doors into the kernel are closed") {
 }
 
 TEST_CASE("guard: tracing asks who is traced, and requests on a tracee pass") {
-  for (const uint64_t request : {0, 16, 0x4206}) {
+  for (const uint64_t request : std::vector<uint64_t>{0, 16, 0x4206}) {
     CHECK(guarded("ptrace", {request, 1}) == asks(Check::kPtrace, "ptrace"));
     CHECK(guarded("ptrace", {kHigh | request, 1}) == asks(Check::kPtrace, "ptrace"));
   }
@@ -183,7 +183,7 @@ TEST_CASE("guard: affinity is answered by the supervisor where masks are virtual
   LoweringOptions options;
   options.virtual_affinity = true;
   for (const char* name : {"sched_getaffinity", "sched_setaffinity"}) {
-    for (const uint64_t pid : {0, 7}) CHECK(guarded(name, {pid}, options) == asks(Check::kAffinity, "supervisor"));
+    for (const uint64_t pid : std::vector<uint64_t>{0, 7}) CHECK(guarded(name, {pid}, options) == asks(Check::kAffinity, "supervisor"));
   }
   CHECK(guarded("sched_getaffinity", {7}) == kPasses);
 }
@@ -232,7 +232,9 @@ TEST_CASE("guard: each part but the supervisor's can be lifted, loudly") {
       {"kernel-modules", call_of("init_module")}, {"keyctl", call_of("keyctl")},
       {"terminal-injection", call_of("ioctl", {0, 0x5412})}, {"ptrace", call_of("ptrace", {16, 1})},
   };
-  for (const auto& [part, call] : acts) {
+  for (const auto& act_of_part : acts) {
+    const std::string& part = act_of_part.first;
+    const bpf::CallData& call = act_of_part.second;
     CAPTURE(part);
     const Enforcement made = enforcement_of({R"({"version": 1, "default": "allow", "unsafe": [")" + part + "\"]}"});
     CHECK(told(verdict_of(made, call)) == kPasses);

@@ -221,6 +221,14 @@ std::string show(std::span<const OciCondition> conditions, uint32_t action) {
   return text.str();
 }
 
+// Other versions sort other trees: what is rebuilt is that of Debian's runtimes.
+bool is_reference_version() {
+  const scmp_version* version = ::seccomp_version();
+  if (version->major == 2 && version->minor == 5) return true;
+  MESSAGE("skipped: libseccomp " << version->major << "." << version->minor << " is not the reference, which is 2.5");
+  return false;
+}
+
 struct Tally {
   size_t compared = 0;
   size_t conflicts = 0;
@@ -297,6 +305,7 @@ void compare_one(uint64_t seed, bool sound, Tally& tally) {
 }  // namespace
 
 TEST_CASE("OCI: 2,500 random rule sets on one argument decide as libseccomp's program does") {
+  if (!is_reference_version()) return;
   Tally tally;
   for (uint64_t seed = 1; seed <= 2500; ++seed) compare_one(seed, true, tally);
   CHECK(tally.compared > 200'000);
@@ -305,6 +314,7 @@ TEST_CASE("OCI: 2,500 random rule sets on one argument decide as libseccomp's pr
 }
 
 TEST_CASE("OCI: 4,000 random rule sets on up to four arguments decide as libseccomp's tree says") {
+  if (!is_reference_version()) return;
   Tally tally;
   for (uint64_t seed = 1; seed <= 4000; ++seed) compare_one(seed, false, tally);
   CHECK(tally.compared > 300'000);
@@ -315,6 +325,7 @@ TEST_CASE("OCI: 4,000 random rule sets on up to four arguments decide as libsecc
 }
 
 TEST_CASE("OCI: 600 random profiles decide as the runtimes' filters do, ABI checks and default included") {
+  if (!is_reference_version()) return;
   const std::array<std::string, 5> names = {"getpid", "socket", "personality", "clone", "mkdirat"};
   struct ActionText {
     std::string name;

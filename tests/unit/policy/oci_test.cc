@@ -292,6 +292,13 @@ TEST_CASE("OCI: every kill ends the process, and that is said of those that mean
   CHECK(LoweredProfile(profile_text(rule_text("getpid", "LOG"))).on("getpid") == "log");
 }
 
+TEST_CASE("OCI: calls that are never notified cannot be recorded, and that is listed") {
+  CHECK(LoweredProfile(profile_text(rule_text("close", "LOG") + "," + rule_text("read", "LOG"))).profile.notes ==
+        std::vector<std::string>{"p.json: allowed without a record: close"});
+  CHECK(LoweredProfile(profile_text("", "LOG"))
+            .noted("allowed without a record: close, dup, fork, exit and the like by default"));
+}
+
 TEST_CASE("OCI: TRACE without a tracer and NOTIFY without an agent answer ENOSYS and are listed") {
   const LoweredProfile profile(
       profile_text(rule_text("getpid", "TRACE", "\"errnoRet\": 13") + "," + rule_text("getppid", "NOTIFY"), "ALLOW",
@@ -350,7 +357,7 @@ TEST_CASE("OCI: an unknown key is an error in a rule and a note above it, anothe
   CHECK(cased.on("read") == "errno EPERM");
   CHECK(cased.noted(R"("Includes" is read as "includes", as Go's decoder does; crun ignores it)"));
   CHECK(oci_problem(profile_text(rule_text("read", "ALLOW", R"("Action": "SCMP_ACT_ERRNO")"), "ERRNO")) ==
-        R"(p.json:1 #/syscalls/0/Action: "Action" and "action" are one key for some runtimes)");
+        R"(p.json:1 #/syscalls/0/Action: "action" and "Action" are one key for some runtimes)");
 }
 
 TEST_CASE("OCI: capability conditions are decided by the run's set and what they leave out is listed") {
