@@ -20,9 +20,7 @@ struct Case {
 constexpr std::array kCases{
     Case{"notify", "round trip of a notified call: bare loops and sandbox-run in each service mode", run_notify},
     Case{"startup", "starting `true`: natively, under sandbox-run, under other sandboxes", run_startup},
-#ifdef SANDBOX_BENCH_DECIDE
-    Case{"decide", "one verdict: interpreter, reference and peers on the same filters", run_decide},
-#endif
+    Case{"decide", "one verdict: each engine, the tables and libpcap on the same filters", run_decide},
 };
 
 int usage(int status) {
