@@ -209,7 +209,7 @@ TEST_CASE("matcher: the same for the guard alone, for lifted parts and for sever
 }
 
 TEST_CASE("matcher: the same for random stacks on random calls") {
-  for (uint32_t seed = 1; seed <= 150; ++seed) {
+  for (uint32_t seed = 1; seed <= 80; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     PolicyStack stack;

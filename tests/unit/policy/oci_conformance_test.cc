@@ -153,7 +153,7 @@ TEST_CASE("OCI: a SeccompProfile resource in YAML is refused with the way out") 
 TEST_CASE("OCI: the shipped copies of the defaults decide as the public files do") {
   for (const auto& [shipped, original] : {std::pair<std::string, std::string>{"docker-default", "moby-default.json"},
                                           {"podman-default", "containers-common-default.json"}}) {
-    const std::string path = std::string(SANDBOX_RUN_SOURCE_DIR) + "/policies/" + shipped + ".json";
+    const std::string path = source_directory() + "/policies/" + shipped + ".json";
     std::ifstream file(path);
     REQUIRE_MESSAGE(file, path);
     std::ostringstream own;

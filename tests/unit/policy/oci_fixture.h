@@ -12,6 +12,7 @@
 
 #include "kernel/syscall_table.h"
 #include "policy/oci.h"
+#include "source_directory.h"
 
 namespace srun::policy::test {
 
@@ -127,7 +128,7 @@ inline std::string condition_text(int index, const std::string& op, const std::s
 // A file of the reference data; nullopt, said by name, where the data is not there.
 inline std::optional<std::string> oci_data(const std::string& name) {
   const char* given = std::getenv("SANDBOX_RUN_DATA_DIR");
-  const std::string directory = given != nullptr ? given : std::string(SANDBOX_RUN_SOURCE_DIR) + "/../shared/data";
+  const std::string directory = given != nullptr ? given : source_directory() + "/../shared/data";
   std::ifstream file(directory + "/oci-profiles/" + name, std::ios::binary);
   if (!file) {
     MESSAGE("skipped: no reference profile " << name);

@@ -14,6 +14,7 @@
 #include "policy/loader.h"
 #include "policy/lowering.h"
 #include "policy/parser.h"
+#include "source_directory.h"
 
 namespace srun::policy::test {
 
@@ -44,7 +45,7 @@ class TemporaryDirectory {
 // The shipped policies as if installed.
 inline LoadOptions load_options() {
   LoadOptions options;
-  options.directories = PolicyDirectories{{std::string(SANDBOX_RUN_SOURCE_DIR) + "/policies"}};
+  options.directories = PolicyDirectories{{source_directory() + "/policies"}};
   options.oci.kernel = {6, 18};
   return options;
 }
