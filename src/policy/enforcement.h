@@ -8,6 +8,8 @@
 
 #include "bpf/compiler.h"
 #include "bpf/verdict_cache.h"
+#include "policy/files.h"
+#include "policy/landlock_plan.h"
 
 namespace srun::policy {
 
@@ -24,7 +26,8 @@ struct RuleRef {
 
 enum class Action : uint8_t { kAllow, kLog, kReturn, kErrno, kTrap, kKill, kCheck };
 
-// Acts that only the supervisor can decide, from scalars: is the process named in the arguments a member (H4, H6)?
+// Acts that only the supervisor can decide. From scalars: is the process named in the arguments a member (H4, H6)? From
+// memory: which file or address is meant; those are denied, done on behalf, or left to a kernel that enforces the same.
 // What "continue" means for each is documented where the supervisor answers.
 enum class Check : uint8_t {
   kNone,
@@ -35,6 +38,8 @@ enum class Check : uint8_t {
   kKill,                // kill(pid, …) with 0, -1 and groups expanded over members
   kAffinity,            // sched_getaffinity/sched_setaffinity: answered from the task's own mask (H21)
   kOwnerArgument2,      // fcntl(fd, F_SETOWN, owner): a pid, or a process group if negative; 0 never comes here
+  kFile,                // a call that names or changes a file: the file broker decides by FileEnforcement::matcher
+  kNetwork,             // a call on a socket: the network broker decides
 };
 
 struct Verdict {
@@ -71,6 +76,8 @@ struct Enforcement {
   std::vector<bpf::Layer> rules;     // parallel to layers: for explain, tests and the fix check
   std::optional<bpf::CompiledStack> programs;  // always set by lower()
   std::vector<EnvironmentRules> environment;  // applied one after the other; empty: not restricted
+  FileEnforcement files;
+  LandlockPlan landlock;                  // files and ports; the launcher adds the scopes that the host has
   std::vector<std::string> unrestricted;  // parts no layer restricts (H42): "files", "network", …
   std::vector<std::string> warnings;      // told at every run: what a policy lifted from the guard layer
   std::vector<std::string> notes;         // what was left out and what deserves a look, one line each, for --check

@@ -27,6 +27,12 @@ struct Event {
   int32_t answer = 0;       // errno (positive) or the value returned
   uint32_t repeats = 1;     // how many equal decisions (same task, call, arguments, verdict) this event stands for
   char comm[16] = {};       // hostile text, not necessarily terminated
+  // What the call was about, where its registers do not say: a resolved path, an address. Hostile text. One that is longer
+  // than `object` keeps its end: the name matters more than the root.
+  uint16_t object_length = 0;  // bytes in `object`
+  bool object_cut = false;
+  uint16_t access = 0;         // policy::FileAccess for files; 0 elsewhere
+  char object[472] = {};
 };
 static_assert(std::is_trivially_copyable_v<Event>);
 
