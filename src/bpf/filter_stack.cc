@@ -67,10 +67,7 @@ StackRef StackStore::own(std::vector<Program> layers) {
   }
   if (StackRef known = stacks_[key].lock()) return known;
   const std::shared_ptr<FilterStack> stack(new FilterStack);
-  for (const auto& layer : shared) {
-    stack->own_index_.push_back(static_cast<uint16_t>(stack->layers_.size()));
-    stack->layers_.push_back({layer, LayerOrigin::kOwn});
-  }
+  for (const auto& layer : shared) stack->layers_.push_back({layer, LayerOrigin::kOwn});
   stack->table_ = std::make_shared<const VerdictTable>(std::move(shared), audit_arches_, options_);
   stack->generation_ = next_generation_++;
   stacks_[key] = stack;

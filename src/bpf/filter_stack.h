@@ -26,17 +26,14 @@ class FilterStack {
     LayerOrigin origin = LayerOrigin::kOwn;
   };
 
-  // The own layers' verdict; layer indices count all layers of the stack, oldest first. Lock-free, no allocation.
-  StackVerdict decide(const CallData& call) const noexcept {
-    StackVerdict verdict = table_->evaluate(call);
-    verdict.layer = own_index_[verdict.layer];
-    return verdict;
-  }
+  // The own layers' verdict; layer indices count all layers of the stack, oldest first. The own ones are the oldest, so
+  // the table's indices are the stack's. Lock-free, no allocation.
+  StackVerdict decide(const CallData& call) const noexcept { return table_->evaluate(call); }
   // What the kernel would do if the foreign layers are what was really installed. For events only.
   StackVerdict advise(const CallData& call) const noexcept;
 
   std::span<const Layer> layers() const { return layers_; }
-  bool has_foreign_layers() const { return layers_.size() != own_index_.size(); }
+  bool has_foreign_layers() const { return layers_.size() != table_->layers().size(); }
   // Differs between any two stacks of one store that ever existed: the key for VerdictCache.
   uint64_t generation() const { return generation_; }
   const VerdictTable& table() const { return *table_; }
@@ -46,7 +43,6 @@ class FilterStack {
   FilterStack() = default;
 
   std::vector<Layer> layers_;
-  std::vector<uint16_t> own_index_;  // of each own layer in layers_
   std::shared_ptr<const VerdictTable> table_;
   uint64_t generation_ = 0;
   size_t foreign_instructions_ = 0;

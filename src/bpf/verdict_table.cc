@@ -52,8 +52,7 @@ class VerdictTable::Builder {
   Builder(VerdictTable& table, const RunnerOptions& options) : table_(table), options_(options) {}
 
   void add_arch(uint32_t audit_arch) {
-    ArchTable& arch = table_.tables_.emplace_back();
-    arch.audit_arch = audit_arch;
+    table_.arches_.push_back(audit_arch);
     // Per layer what is known of each number.
     std::vector<std::vector<ConstancyRange>> known;
     for (const auto& layer : table_.layers_) known.push_back(find_constant_calls(layer->program, audit_arch));
@@ -64,7 +63,7 @@ class VerdictTable::Builder {
         while (known[layer][position[layer]].last < nr) ++position[layer];
         layers.push_back(known[layer][position[layer]]);
       }
-      arch.entries[nr] = entry_for(audit_arch, nr, layers);
+      table_.entries_.push_back(entry_for(audit_arch, nr, layers));
     }
   }
 
@@ -130,8 +129,9 @@ class VerdictTable::Builder {
 VerdictTable::VerdictTable(StackLayers layers, std::span<const uint32_t> audit_arches, const RunnerOptions& options)
     : layers_(std::move(layers)) {
   // Without a filter there is no verdict, and none may be made up.
-  if (layers_.empty()) std::abort();
-  tables_.reserve(audit_arches.size());
+  if (layers_.empty() || audit_arches.empty()) std::abort();
+  first_arch_ = audit_arches[0];
+  entries_.reserve(audit_arches.size() * kNumbers);
   Builder builder(*this, options);
   for (const uint32_t audit_arch : audit_arches) builder.add_arch(audit_arch);
 }

@@ -1,7 +1,6 @@
 #pragma once
 // All filters of a stack as one table: for each arch and number the final action with data and the layer that gave it,
 // or a residual program that asks only what depends on arguments.
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,7 +48,7 @@ class VerdictTable {
     uint16_t residual = kConstant;  // index into residuals(), or kConstant
   };
 
-  // Computed by one walk per layer and arch. `layers` must not be empty.
+  // Computed by one walk per layer and arch. Neither `layers` nor `audit_arches` may be empty.
   VerdictTable(StackLayers layers, std::span<const uint32_t> audit_arches, const RunnerOptions& options = {});
 
   // Equal to evaluate_stack() for every call.
@@ -59,11 +58,12 @@ class VerdictTable {
     return evaluate_rest(found, call);
   }
 
-  // nullptr for an arch or a number that has no entry.
+  // nullptr for an arch or a number that has no entry. The first arch takes one load, the entry, and no loop.
   const Entry* entry(uint32_t audit_arch, uint32_t nr) const noexcept {
     if (nr >= kNumbers) return nullptr;
-    for (const ArchTable& table : tables_) {
-      if (table.audit_arch == audit_arch) return &table.entries[nr];
+    if (audit_arch == first_arch_) return &entries_[nr];
+    for (size_t i = 1; i < arches_.size(); ++i) {
+      if (arches_[i] == audit_arch) return &entries_[i * kNumbers + nr];
     }
     return nullptr;
   }
@@ -71,16 +71,14 @@ class VerdictTable {
   const StackLayers& layers() const { return layers_; }
 
  private:
-  struct ArchTable {
-    uint32_t audit_arch = 0;
-    std::array<Entry, kNumbers> entries{};
-  };
   class Builder;
 
   StackVerdict evaluate_rest(const Entry* entry, const CallData& call) const noexcept;
 
+  uint32_t first_arch_ = 0;
+  std::vector<Entry> entries_;  // kNumbers for each arch
+  std::vector<uint32_t> arches_;
   StackLayers layers_;
-  std::vector<ArchTable> tables_;
   std::vector<Residual> residuals_;
 };
 

@@ -151,7 +151,7 @@ TEST_CASE("A search finds the segment of every value") {
     BranchGraph graph;
     const uint32_t mask = random.percent(70) ? kAll : 0xfff;
     std::vector<uint32_t> starts{0};
-    for (uint32_t count = random.below(120); count > 0; --count) starts.push_back(random.next() & mask);
+    for (uint32_t count = random.below(120); count > 0; --count) starts.push_back(static_cast<uint32_t>(random.next() & mask));
     for (uint32_t count = random.below(60); count > 0; --count) starts.push_back(random.below(300));
     std::sort(starts.begin(), starts.end());
     starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
