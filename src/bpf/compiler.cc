@@ -215,7 +215,8 @@ Result<Program> build_program(const std::vector<MergedRange>& ranges, const std:
                               ReturnKind kind, const CompileOptions& options) {
   std::vector<Instruction> code;
   std::optional<ProgramBuilder> builder;
-  for (const Goal goal : {Goal::kBalanced, Goal::kSmallest}) {
+  // The copy is asked about few calls, and its frequent answers are taken from entries (lazy_verdicts.h).
+  for (const Goal goal : {kind == ReturnKind::kKernel ? Goal::kBalanced : Goal::kQuick, Goal::kSmallest}) {
     builder.emplace(verdicts, kind, goal, options);
     code = builder->build(ranges, arches, foreign);
     if (!code.empty()) break;

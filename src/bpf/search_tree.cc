@@ -8,8 +8,10 @@
 namespace srun::bpf {
 namespace {
 
-// Up to here the best tree is found exactly (cubic time); longer lists are first halved by weight.
-constexpr size_t kExactLimit = 40;
+// Up to here the best tree is found exactly (cubic time); longer lists are first halved by weight. What runs in the
+// kernel for every call is worth more of it than the supervisor's copy.
+constexpr size_t kExactLimit = 96;
+constexpr size_t kQuickLimit = 8;
 constexpr size_t kLongestChain = 6;
 
 bool single(const Segment& segment) { return segment.first == segment.last; }
@@ -30,11 +32,15 @@ void join_equal_neighbours(std::vector<Segment>& segments) {
 class TreeBuilder {
  public:
   TreeBuilder(BranchGraph& graph, uint32_t word, uint32_t mask, const std::vector<Segment>& segments, Goal goal)
-      : graph_(graph), word_(word), mask_(mask), segments_(segments) {
+      : graph_(graph),
+        word_(word),
+        mask_(mask),
+        segments_(segments),
+        exact_limit_(goal == Goal::kQuick ? kQuickLimit : kExactLimit) {
     double total = 0;
     for (const Segment& segment : segments) total += segment.weight;
     // One comparison of size costs as much as one comparison executed by this share of all values.
-    size_cost_ = std::max(total, 1e-9) * (goal == Goal::kSmallest ? 16.0 : 0.1);
+    size_cost_ = std::max(total, 1e-9) * (goal == Goal::kSmallest ? 16.0 : 0.2);
     prefix_.resize(segments.size() + 1);
     for (size_t i = 0; i < segments.size(); ++i) prefix_[i + 1] = prefix_[i] + segments[i].weight;
   }
@@ -42,7 +48,7 @@ class TreeBuilder {
   NodeId build(size_t first, size_t last) {
     if (first == last) return segments_[first].target;
     const size_t count = last - first + 1;
-    if (count <= kExactLimit) return build_exact(first, last);
+    if (count <= exact_limit_) return build_exact(first, last);
     const size_t middle = balanced_split(first, last);
     const NodeId upper = build(middle, last);
     const NodeId lower = build(first, middle - 1);
@@ -111,27 +117,42 @@ class TreeBuilder {
     const size_t count = last - first + 1;
     std::vector<Plan> plans(count * count);
     const auto plan = [&](size_t from, size_t to) -> Plan& { return plans[(from - first) * count + (to - first)]; };
+    // The cost of every stretch twice, in rows by its first and by its last segment: the innermost loop, which policies
+    // wait for at every start, then walks along two rows.
+    std::vector<double> by_first(count * count);
+    std::vector<double> by_last(count * count);
     for (size_t length = 2; length <= count; ++length) {
-      for (size_t from = first; from + length - 1 <= last; ++from) {
+      for (size_t from = 0; from + length <= count; ++from) {
         const size_t to = from + length - 1;
-        Plan& best = plan(from, to);
-        best.cost = std::numeric_limits<double>::infinity();
-        for (size_t split = from + 1; split <= to; ++split) {
-          const double cost = plan(from, split - 1).cost + plan(split, to).cost;
-          if (cost < best.cost) best = {cost, split, 0};
+        const double* lower = &by_first[from * count];
+        const double* upper = &by_last[to * count];
+        Plan best{lower[from] + upper[from + 1], from + 1, 0};
+        for (size_t split = from + 2; split <= to; ++split) {
+          const double cost = lower[split - 1] + upper[split];
+          if (cost < best.cost) {
+            best.cost = cost;
+            best.split = split;
+          }
         }
-        best.cost += weight(from, to) + size_cost_;
-        if (length > 2 * kLongestChain + 1) continue;
-        for (const size_t candidate : {from, from + 1}) {
-          const NodeId base = segments_[candidate].target;
-          const std::vector<size_t> listed = chain(from, to, base);
-          if (listed.empty()) continue;
-          const double cost = chain_cost(from, to, listed);
-          if (cost <= best.cost) best = {cost, 0, base};
-        }
+        best.split += first;
+        best.cost += weight(first + from, first + to) + size_cost_;
+        if (length <= 2 * kLongestChain + 1) try_chains(first + from, first + to, best);
+        by_first[from * count + to] = best.cost;
+        by_last[to * count + from] = best.cost;
+        plan(first + from, first + to) = best;
       }
     }
     return emit(first, last, plan);
+  }
+
+  void try_chains(size_t from, size_t to, Plan& best) const {
+    for (const size_t candidate : {from, from + 1}) {
+      const NodeId base = segments_[candidate].target;
+      const std::vector<size_t> listed = chain(from, to, base);
+      if (listed.empty()) continue;
+      const double cost = chain_cost(from, to, listed);
+      if (cost <= best.cost) best = {cost, 0, base};
+    }
   }
 
   template <typename PlanAt>
@@ -155,6 +176,7 @@ class TreeBuilder {
   uint32_t word_;
   uint32_t mask_;
   const std::vector<Segment>& segments_;
+  size_t exact_limit_;
   double size_cost_ = 0;
   std::vector<double> prefix_;
 };

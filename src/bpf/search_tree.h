@@ -16,8 +16,9 @@ struct Segment {
 };
 
 // What one comparison of program size is worth, in comparisons executed by an average value. Small trees are within a
-// few percent of the fastest with kBalanced; kSmallest is for programs near the kernel's limit.
-enum class Goal : uint8_t { kBalanced, kSmallest };
+// few percent of the fastest with kBalanced; kSmallest is for programs near the kernel's limit, kQuick
+// for those that need not be good but soon compiled.
+enum class Goal : uint8_t { kQuick, kBalanced, kSmallest };
 
 // `segments` are sorted and gap-free and cover 0 … `mask`; neighbours may have equal targets and are then joined.
 NodeId build_search(BranchGraph& graph, uint32_t word, uint32_t mask, std::vector<Segment> segments,
