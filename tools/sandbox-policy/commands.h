@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "kernel/arch.h"
+#include "sandbox-policy/program_text.h"
 
 namespace srun::tool {
 
 enum ExitCode : int {
   kFine = 0,
-  kFinding = 1,      // check: a warning; explain: the call is refused, or may be
+  kFinding = 1,      // check: a warning; explain, dump: the call is refused, or may be
   kBadPolicy = 125,  // a policy that cannot be used, or a mistake on the command line
 };
 
@@ -22,7 +23,12 @@ int show(const std::string& what, bool effective, kernel::Arch arch);
 int check(const std::vector<std::string>& files, bool notes);
 int explain(const std::string& policy, const std::string& call, const std::vector<std::string>& arguments,
             kernel::Arch arch, bool x32);
-int disassemble(const std::string& policy, bool copy, kernel::Arch arch);
+int disassemble(const std::string& policy, bool copy, kernel::Arch arch, OutputFormat format);
+// A program file in place of a policy. `packet`: it is one for packets, not for system calls.
+int disassemble_file(const std::string& file, bool packet, OutputFormat format);
+// The filters of a running process, or what they do to one call. `layer`: only that one, 1 is the oldest; 0: all.
+int dump(const std::string& process, const std::string& call, const std::vector<std::string>& arguments,
+         kernel::Arch arch, bool x32, OutputFormat format, unsigned layer);
 int import_oci(const std::string& file, const std::string& output);
 int print_schema();
 

@@ -1,15 +1,12 @@
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 
 #include "base/text.h"
+#include "bpf/call_trace.h"
 #include "bpf/disassembler.h"
 #include "bpf/kernel_bitmap.h"
-#include "bpf/reference.h"
-#include "kernel/syscall_table.h"
-#include "policy/catalog.h"
 #include "policy/fix.h"
 #include "report/call_text.h"
+#include "sandbox-policy/call_words.h"
 #include "sandbox-policy/commands.h"
 #include "sandbox-policy/evaluate.h"
 #include "sandbox-policy/host.h"
@@ -17,156 +14,21 @@
 namespace srun::tool {
 namespace {
 
-using kernel::ArgKind;
-
-// Stands for "some address": no rule can look behind it.
-constexpr uint64_t kSomeAddress = 0x7f0000001000;
-
-struct Call {
-  uint32_t audit = 0;
-  uint32_t number = 0;
-  const kernel::Syscall* known = nullptr;
-  KnownArguments arguments;
-  std::vector<std::string> texts;  // given for pointers, as written
-
-  bpf::CallData data() const {
-    bpf::CallData data;
-    data.nr = static_cast<int32_t>(number);
-    data.arch = audit;
-    std::copy(std::begin(arguments.values), std::end(arguments.values), std::begin(data.args));
-    return data;
-  }
-};
-
-bool is_path(std::string_view word) {
-  return word.starts_with('/') || word.starts_with("./") || word.starts_with("../") || word.starts_with('~') ||
-         word == ".";
-}
-
-bool takes_text(ArgKind kind) {
-  switch (kind) {
-    case ArgKind::kPath:
-    case ArgKind::kLinkTarget:
-    case ArgKind::kMountSource:
-    case ArgKind::kMqName:
-    case ArgKind::kString:
-    case ArgKind::kXattrName:
-    case ArgKind::kBufferIn:
-    case ArgKind::kSockaddrIn:
-    case ArgKind::kArgv:
-    case ArgKind::kEnvp:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// A number as policies write it: "0x10", "-1", "O_RDONLY|O_CREAT".
-Result<uint64_t, policy::PolicyError> number_of(const std::string& word) {
-  std::string text;
-  append_json_string(text, word);
-  auto document = policy::Document::parse(text, "argument " + word);
-  if (!document) return failure(std::move(document.error()));
-  auto number = policy::parse_number(document->root());
-  if (!number) return failure(std::move(number.error()));
-  return number->bits;
-}
-
-// False: said what is wrong.
-bool read_arguments(const std::vector<std::string>& words, Call& call) {
-  size_t slot = 0;
-  for (const std::string& word : words) {
-    const auto kind_at = [&](size_t index) {
-      return call.known != nullptr && index < call.known->arg_count ? std::optional(call.known->args[index].kind)
-                                                                    : std::nullopt;
-    };
-    // "openat /etc/shadow" leaves out the directory, as people do.
-    if (slot < 6 && kind_at(slot) == ArgKind::kDirFd && is_path(word)) {
-      call.arguments.values[slot] = static_cast<uint64_t>(int64_t{-100});  // AT_FDCWD
-      call.arguments.known[slot++] = true;
-    }
-    if (slot >= (call.known != nullptr ? size_t{call.known->arg_count} : size_t{6})) {
-      complain("too many arguments at \"" + word + "\"");
-      return false;
-    }
-    if (word == "_") {  // unknown
-      ++slot;
-      continue;
-    }
-    const auto value = number_of(word);
-    if (value) {
-      call.arguments.values[slot] = *value;
-    } else if (const auto kind = kind_at(slot); (kind && takes_text(*kind)) || is_path(word)) {
-      call.arguments.values[slot] = kSomeAddress;
-      call.texts.push_back(word);
-    } else {
-      const policy::PolicyError& error = value.error();
-      complain("argument " + std::to_string(slot) + ": " + error.message +
-               (error.suggestion.empty() ? "" : "; did you mean " + error.suggestion + "?"));
-      return false;
-    }
-    call.arguments.known[slot++] = true;
-  }
-  return true;
-}
-
-bool read_call(const std::string& name, kernel::Arch arch, bool x32, Call& call) {
-  call.audit = kernel::audit_arch(arch);
-  const bool digits = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
-  if (digits || name == "-1") {
-    const auto number = number_of(name);
-    if (!number || (*number > 0xffffffff && name != "-1")) {
-      complain("\"" + name + "\" is no call number");
-      return false;
-    }
-    call.number = static_cast<uint32_t>(*number);
-    call.known = kernel::find_syscall(arch, call.number);
-  } else {
-    call.known = kernel::find_syscall(name);
-    const auto number = call.known == nullptr ? std::nullopt : call.known->number(arch);
-    if (!number) {
-      const std::string near = policy::nearest_call(name);
-      complain(call.known != nullptr
-                   ? name + " does not exist on " + std::string(kernel::arch_name(arch))
-                   : "unknown system call \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-      return false;
-    }
-    call.number = *number;
-  }
-  if (x32) {
-    call.number |= kernel::kX32Bit;
-    call.known = nullptr;
-  }
-  return true;
-}
-
 // Who carries it out, from what the kernel's program really answers.
-std::string enforcer_text(const policy::Enforcement& enforcement, const Call& call, const policy::Verdict& verdict) {
+std::string enforcer_text(const policy::Enforcement& enforcement, const CallWords& call, const policy::Verdict& verdict,
+                          const bpf::KernelBitmapRules& bitmap) {
   const bpf::Program& program = enforcement.programs->kernel;
-  const uint32_t answer = bpf::run_reference(program, call.data());
-  const std::string text = bpf::return_value_text(answer);
-  switch (answer & bpf::kRetActionMask) {
-    case bpf::kRetAllow: {
-      bpf::KernelBitmapRules rules;
-      rules.native_arch = kernel::audit_arch(kernel::kNativeArch);
-      rules.native_numbers = kernel::first_unknown_number(kernel::kNativeArch);
-      if (kernel::kNativeArch == kernel::Arch::kX86_64) {
-        rules.compat_arch = kernel::kAuditI386;
-        rules.compat_numbers = kernel::first_unknown_number(kernel::Arch::kI386);
-      }
-      if (bpf::kernel_sees_allow(program.code(), rules, call.audit, call.number))
-        return "the kernel's bitmap of allowed calls, without running a filter (" + text + ")";
-      return "the kernel's filter (" + text + ")";
-    }
-    case bpf::kRetUserNotif:
-      return std::string("the supervisor, asked by the kernel's filter (") + text + "); it " +
-             (passes(verdict)
-                  ? "lets the call go on" +
-                        std::string(verdict.action == policy::Action::kLog ? " and records it" : " if it may")
-                  : "answers " + verdict_text(verdict));
-    default:
-      return "the kernel's filter (" + text + ")";
-  }
+  if (bpf::kernel_sees_allow(program.code(), bitmap, call.audit, call.number))
+    return "the kernel's bitmap of allowed calls, without running a filter (" + bpf::return_value_text(bpf::kRetAllow) + ")";
+  const bpf::CallTrace trace = bpf::trace_call(program, call.data());
+  const std::string filter =
+      "the kernel's filter (" + bpf::return_value_text(trace.value) + " after " +
+      count_of(trace.instructions.size(), "instruction") + " of " + std::to_string(program.code().size()) + ")";
+  if ((trace.value & bpf::kRetActionMask) != bpf::kRetUserNotif) return filter;
+  return "the supervisor, asked by " + filter + "; it " +
+         (passes(verdict) ? "lets the call go on" +
+                                std::string(verdict.action == policy::Action::kLog ? " and records it" : " if it may")
+                          : "answers " + verdict_text(verdict));
 }
 
 std::string described(const policy::Verdict& verdict) {
@@ -183,7 +45,7 @@ std::string described(const policy::Verdict& verdict) {
 
 int explain(const std::string& policy, const std::string& name, const std::vector<std::string>& words,
             kernel::Arch arch, bool x32) {
-  Call call;
+  CallWords call;
   if (!read_call(name, arch, x32, call) || !read_arguments(words, call)) return kBadPolicy;
   // i386 and x32 are ABIs of the x86-64 kernel: the program is the same.
   const Host host = this_host(arch == kernel::Arch::kI386 ? kernel::Arch::kX86_64 : arch);
@@ -194,6 +56,7 @@ int explain(const std::string& policy, const std::string& name, const std::vecto
   }
   const policy::Enforcement& enforcement = loaded->enforcement;
   const bpf::CallData data = call.data();
+  const bpf::KernelBitmapRules bitmap = host_bitmap_rules(host.load.oci.kernel);
   print("call        " +
         (words.empty() ? report::call_name(call.audit, call.number)
                        : report::call_text(call.audit, call.number, data.args)) +
@@ -224,7 +87,12 @@ int explain(const std::string& policy, const std::string& name, const std::vecto
   print("verdict     " + verdict_text(verdict) + "\n");
   print("rule        " + described(verdict) + "\n");
   // Where some arguments are unknown the program is asked with zeros in their place: the verdict is the same.
-  print("enforced by " + enforcer_text(enforcement, call, verdict) + "\n");
+  print("enforced by " + enforcer_text(enforcement, call, verdict, bitmap) + "\n");
+  const auto& exempt = bitmap.always_pass;
+  const bool unfiltered = call.audit == bitmap.native_arch &&
+                          std::find(exempt.begin(), exempt.end(), call.number) != exempt.end();
+  if (unfiltered && !passes(verdict))
+    print("note        this kernel lets the call pass whatever the filters say (exempt from seccomp since Linux 6.14)\n");
   for (size_t i = 0; i < enforcement.rules.size(); ++i) {
     const std::vector<Candidate> possible = candidates(enforcement.rules[i], call.audit, call.number, call.arguments);
     if (possible.size() != 1 || possible.front().verdict == *certain) continue;

@@ -1,5 +1,6 @@
 #include "sandbox-policy/host.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,7 +8,6 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "kernel/features.h"
 #include "sandbox/capabilities.h"
 
 namespace srun::tool {
@@ -28,6 +28,11 @@ Host this_host(kernel::Arch arch) {
   host.lowering.signal_scope = features->signal_scope;
   host.lowering.landlock_domain = features->signal_scope;
   return host;
+}
+
+kernel::KernelVersion this_kernel() {
+  utsname name{};
+  return ::uname(&name) == 0 ? kernel::parse_kernel_version(name.release) : kernel::KernelVersion{};
 }
 
 Result<LoadedStack, policy::PolicyError> load(const std::string& policies, const Host& host) {

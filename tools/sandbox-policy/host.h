@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernel/features.h"
 #include "policy/loader.h"
 #include "policy/lowering.h"
 
@@ -18,6 +19,9 @@ struct Host {
 // As sandbox-run without options does on this host. `arch`: for another processor than this one nothing is probed but
 // the kernel version, and all protections are taken for present.
 Host this_host(kernel::Arch arch = kernel::kNativeArch);
+
+// The running kernel's version; nothing else is probed.
+kernel::KernelVersion this_kernel();
 
 struct LoadedStack {
   policy::PolicyStack stack;

@@ -10,9 +10,8 @@ using namespace srun;
 
 constexpr const char* kExitCodes =
     "POLICY is a FILE, a NAME (see list), \"none\" for the guard layer alone, or several joined with commas.\n"
-    "Exit status: 0; 1 a finding (check: a warning; explain: the call is refused or may be); 125 a policy that cannot "
-    "be\n"
-    "used or a mistake on the command line.";
+    "Exit status: 0; 1 a finding (check: a warning; disasm: the kernel would refuse the program; explain, dump: the\n"
+    "call is refused or may be); 125 a policy that cannot be used or a mistake on the command line.";
 
 int run(int argc, char** argv) {
   CLI::App app("Looks at the policies of sandbox-run.", "sandbox-policy");
@@ -56,9 +55,34 @@ int run(int argc, char** argv) {
 
   CLI::App* disasm = app.add_subcommand("disasm", "the compiled program");
   bool copy = false;
-  disasm->add_option("policy", what, "POLICY")->required();
-  disasm->add_flag("--copy", copy, "the supervisor's own copy in place of the kernel's program");
+  CLI::Option* of_policy = disasm->add_option("policy", what, "POLICY");
+  std::string program_file;
+  bool packet = false;
+  disasm
+      ->add_option("--program", program_file,
+                   "FILE in place of a policy: raw struct sock_filter, JSON [[code,jt,jf,k],...], or a C array; - is "
+                   "standard input")
+      ->excludes(of_policy);
+  disasm->add_flag("--packet", packet, "the program in FILE is one for packets")->needs("--program");
+  disasm->add_flag("--copy", copy, "the supervisor's own copy in place of the kernel's program")->excludes("--program");
   add_arch(disasm, native_words);
+  std::string format_word;
+  const auto add_format = [&](CLI::App* command) {
+    command->add_option("--format", format_word, "text (default), or a program file: raw, json, c")
+        ->check(CLI::IsMember({"text", "raw", "json", "c"}));
+  };
+  add_format(disasm);
+
+  CLI::App* dump = app.add_subcommand("dump", "the filters of a running process, or what they do to one call; for root");
+  std::string process;
+  unsigned layer = 0;
+  dump->add_option("pid", process, "number of a process or thread")->required();
+  dump->add_option("call", call, "name or number: which layer and instruction decides it?");
+  dump->add_option("arguments", arguments, "as for explain");
+  dump->add_option("--layer", layer, "just this one, 1 is the oldest")->check(CLI::Range(1u, 10000u));
+  add_format(dump);
+  add_arch(dump, {"x86_64", "i386", "aarch64", "x32"});
+  dump->positionals_at_end();
 
   CLI::App* import_command = app.add_subcommand("import", "an OCI or Docker profile in this program's language");
   std::string output;
@@ -78,12 +102,23 @@ int run(int argc, char** argv) {
     if (word == arch_word) arch = value;
   if (arch_word == "x32") arch = kernel::Arch::kX86_64;
 
+  if (disasm->parsed() && what.empty() && program_file.empty()) {
+    tool::complain("disasm takes a POLICY or --program FILE");
+    return tool::kBadPolicy;
+  }
+  tool::OutputFormat format;
+  if (format_word == "raw") format = bpf::ProgramFormat::kRaw;
+  if (format_word == "json") format = bpf::ProgramFormat::kJson;
+  if (format_word == "c") format = bpf::ProgramFormat::kC;
+
   const std::string command = app.get_subcommands().front()->get_name();
   if (command == "list") return tool::list_policies();
   if (command == "show") return tool::show(what, effective, arch);
   if (command == "check") return tool::check(files, notes);
   if (command == "explain") return tool::explain(what, call, arguments, arch, arch_word == "x32");
-  if (command == "disasm") return tool::disassemble(what, copy, arch);
+  if (command == "disasm" && !program_file.empty()) return tool::disassemble_file(program_file, packet, format);
+  if (command == "disasm") return tool::disassemble(what, copy, arch, format);
+  if (command == "dump") return tool::dump(process, call, arguments, arch, arch_word == "x32", format, layer);
   if (command == "import") return tool::import_oci(what, output);
   return tool::print_schema();
 }
