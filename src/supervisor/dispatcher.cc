@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include "bpf/reference.h"
 #include "kernel/arch.h"
 #include "kernel/sys.h"
 #include "kernel/syscall_table.h"
@@ -25,14 +24,18 @@ uint64_t pid_namespace_inode(const char* path) {
 
 }  // namespace
 
-Dispatcher::Dispatcher(const policy::Enforcement& enforcement, Membership membership, Affinity& affinity)
+Dispatcher::Dispatcher(const policy::Enforcement& enforcement, Membership membership, Affinity& affinity, SlowCalls& slow,
+                       const bpf::RunnerOptions& engine)
     : enforcement_(enforcement),
+      verdicts_(enforcement.programs->copy, kernel::audit_arch(kernel::kNativeArch), engine),
       membership_(membership),
       affinity_(affinity),
+      files_(enforcement.files.present ? std::make_unique<FileBroker>(enforcement.files, membership, slow) : nullptr),
       own_pid_namespace_(pid_namespace_inode("/proc/self/ns/pid")) {}
 
-Answer Dispatcher::decide(const bpf::CallData& call, TaskRecord& task, uint64_t now) {
-  const uint32_t result = bpf::run_reference(enforcement_.programs->copy, call);
+Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, uint64_t now) {
+  const bpf::CallData& call = notification.call;
+  const uint32_t result = verdicts_.evaluate(call);
   const uint16_t id = result & bpf::kRetDataMask;
   Answer answer;
   if (id >= enforcement_.verdicts.size() || enforcement_.returns[id].copy_return != result ||
@@ -58,7 +61,14 @@ Answer Dispatcher::decide(const bpf::CallData& call, TaskRecord& task, uint64_t 
       answer.outcome = verdict.audited == policy::Action::kAllow ? report::Outcome::kLogged : report::Outcome::kAudited;
       answer.value = verdict.value;
       break;
-    case policy::Action::kCheck: answer = check(verdict.check, call, task, now); break;
+    case policy::Action::kCheck:
+      answer = check(verdict, notification, task, now);
+      // A broker names the rule that decided; a check on processes is its own rule.
+      if (verdict.check == policy::Check::kFile || verdict.check == policy::Check::kNetwork) {
+        if (answer.report && answer.verdict < enforcement_.verdicts.size() && enforcement_.verdicts[answer.verdict].quiet) answer.report = false;
+        return answer;
+      }
+      break;
     case policy::Action::kAllow:
     case policy::Action::kTrap:
     case policy::Action::kKill:
@@ -78,12 +88,19 @@ bool Dispatcher::foreign_pid_namespace(pid_t tid) const {
   return pid_namespace_inode(path.data()) != own_pid_namespace_;
 }
 
-Answer Dispatcher::check(policy::Check check, const bpf::CallData& call, TaskRecord& task, uint64_t now) {
+Answer Dispatcher::check(const policy::Verdict& verdict, const Notification& notification, TaskRecord& task, uint64_t now) {
+  if (verdict.check == policy::Check::kFile && files_ != nullptr) return files_->serve(notification);
+  return check_process(verdict.check, notification.call, task, now);
+}
+
+Answer Dispatcher::check_process(policy::Check check, const bpf::CallData& call, TaskRecord& task, uint64_t now) {
   // In another pid namespace ("unsafe": namespaces) the numbers in the registers are not ours to look up.
   if (foreign_pid_namespace(task.tid)) return Answer::refuse(EPERM);
   const auto argument = [&](int index) { return static_cast<int32_t>(call.args[index]); };
   switch (check) {
-    case policy::Check::kNone: break;
+    case policy::Check::kNone:
+    case policy::Check::kFile:
+    case policy::Check::kNetwork: break;  // without a broker: an internal error
     case policy::Check::kPidArgument0: return check_pid(argument(0), task);
     case policy::Check::kTgidTid: {
       const Answer group = check_pid(argument(0), task);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "kernel/arch.h"
 #include "kernel/sys.h"
@@ -20,8 +21,18 @@ namespace {
 constexpr uint64_t kHoldAtMost = 100'000'000;     // a counted repeat is told after this many nanoseconds
 constexpr uint64_t kIdentityAge = 10'000'000;     // older than this, comm and tgid are read again
 
-bool same_decision(const report::Event& held, const bpf::CallData& call, uint16_t verdict) {
-  if (held.verdict != verdict || held.nr != static_cast<uint32_t>(call.nr) || held.audit_arch != call.arch) return false;
+// As much of an object as an event holds: its end.
+std::string_view reported_part(std::string_view object) {
+  return object.size() > sizeof report::Event::object ? object.substr(object.size() - sizeof report::Event::object) : object;
+}
+
+bool same_decision(const report::Event& held, const bpf::CallData& call, const Answer& answer) {
+  if (held.verdict != answer.verdict || held.nr != static_cast<uint32_t>(call.nr) || held.audit_arch != call.arch) return false;
+  // What the call was about says more than its pointers.
+  if (!answer.object.empty() || held.object_length > 0) {
+    const std::string_view object = reported_part(answer.object);
+    return held.access == answer.access && object == std::string_view(held.object, held.object_length);
+  }
   // Registers that the call does not use hold whatever the program left there.
   const std::optional<kernel::Arch> arch = kernel::arch_from_audit(call.arch);
   const kernel::Syscall* const row = arch ? kernel::find_syscall(*arch, held.nr) : nullptr;
@@ -39,14 +50,13 @@ ServiceLoop::ServiceLoop(const policy::Enforcement& enforcement, const ServiceOp
       wake_(wake),
       ring_(ring),
       affinity_(options.mode, options.sync_available, options.root_mask, listener, tasks_),
-      dispatcher_(enforcement, membership, affinity_) {}
+      dispatcher_(enforcement, membership, affinity_, slow_, options.engine) {}
 
 void ServiceLoop::run(pid_t target) {
   affinity_.start(target);
   // The kernel checks that the request is zero (5.5); its size never shrinks, so the header's struct is large enough for
   // what a kernel of any version writes: seccomp_notif has not grown since 5.0.
   seccomp_notif request;
-  seccomp_notif_resp response;
   uint64_t served = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     std::memset(&request, 0, sizeof request);
@@ -71,32 +81,22 @@ void ServiceLoop::run(pid_t target) {
       flush_held(old);
       affinity_.forget(old);
     });
-    bpf::CallData call;
-    static_assert(sizeof call == sizeof request.data);
-    std::memcpy(static_cast<void*>(&call), &request.data, sizeof call);
+    Notification notification;
+    notification.id = request.id;
+    notification.tid = static_cast<pid_t>(request.pid);
+    notification.listener = listener_;
+    static_assert(sizeof notification.call == sizeof request.data);
+    std::memcpy(static_cast<void*>(&notification.call), &request.data, sizeof notification.call);
     affinity_.on_notification(task, now);
     // pid 0: the task is in a pid namespace that we can't see; nothing about it can be decided from numbers.
-    const Answer answer = request.pid != 0 ? dispatcher_.decide(call, task, now) : Answer::refuse(EPERM);
-    if (answer.report) report(answer, call, task, now);
+    const Answer answer = request.pid != 0 ? dispatcher_.decide(notification, task, now) : Answer::refuse(EPERM);
+    if (answer.report) report(answer, notification.call, task, now);
     if (answer.internal_error) internal_errors_.fetch_add(1, std::memory_order_relaxed);
-
-    std::memset(&response, 0, sizeof response);
-    response.id = request.id;
-    switch (answer.kind) {
-      case Answer::Kind::kContinue:
-        // The only CONTINUE of this program; answer.reason (dispatcher.h) says why each is safe (I1).
-        if (answer.reason != ContinueReason::kNone) response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-        else response.error = -EPERM;
-        break;
-      case Answer::Kind::kErrno: response.error = -answer.value; break;
-      case Answer::Kind::kValue: response.val = answer.value; break;
-    }
-    // ENOENT: the task died or took a signal after RECV; normal under load. EINPROGRESS can't be: nobody else answers.
-    // After any other failure the task waits until the listener closes, and then gets ENOSYS: never "allow".
-    static_cast<void>(ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &response));
+    notification.send(answer);
     served_.store(++served, std::memory_order_relaxed);
     announce_wishes();
   }
+  slow_.stop();
   housekeeping(kernel::monotonic_ns(), true);
   finished_.store(true, std::memory_order_release);
   wake_consumer();
@@ -106,7 +106,7 @@ void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRe
   // A tight loop of equal decisions costs a counter: the first one is told at once, the others as one event every 100 ms.
   // With --events each is told by itself, as long as the control plane keeps up.
   const bool merge = !options_.every_event || ring_.crowded();
-  if (merge && task.held.repeats > 0 && same_decision(task.held, call, answer.verdict)) {
+  if (merge && task.held.repeats > 0 && same_decision(task.held, call, answer)) {
     ++task.held.repeats;
     if (now - task.held_since_ns > kHoldAtMost) {
       report::Event event = task.held;
@@ -135,7 +135,12 @@ void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRe
   event.instruction_pointer = call.instruction_pointer;
   event.verdict = answer.verdict;
   event.outcome = answer.outcome;
-  event.answer = answer.value;
+  event.answer = static_cast<int32_t>(answer.value);
+  const std::string_view object = reported_part(answer.object);
+  std::memcpy(event.object, object.data(), object.size());
+  event.object_length = static_cast<uint16_t>(object.size());
+  event.object_cut = object.size() < answer.object.size();
+  event.access = answer.access;
   std::memcpy(event.comm, task.comm, sizeof event.comm);
   push(event);
   task.held = event;  // repeats == 1 stands for the one just pushed; flush_held() tells what came after it

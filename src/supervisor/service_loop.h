@@ -1,6 +1,6 @@
 #pragma once
 // The loop that everything waits for: receive → decide → answer. One thread; no allocation, no lock, no formatting on the
-// path of a notification whose task is known.
+// path of a notification whose task is known, but for the one with which a call number has become frequent.
 #include <atomic>
 #include <cstdint>
 
@@ -9,6 +9,7 @@
 #include "supervisor/affinity.h"
 #include "supervisor/dispatcher.h"
 #include "supervisor/event_ring.h"
+#include "supervisor/slow_calls.h"
 #include "supervisor/task_table.h"
 
 namespace srun::supervisor {
@@ -17,6 +18,7 @@ struct ServiceOptions {
   ServiceMode mode = ServiceMode::kAuto;
   bool sync_available = true;
   bool every_event = false;  // --events: one event a decision, counted repeats only when the ring fills up
+  bpf::RunnerOptions engine;  // --no-jit: the interpreter
   cpu_set_t root_mask{};
 };
 
@@ -54,6 +56,7 @@ class ServiceLoop {
   EventRing& ring_;
   TaskTable tasks_;
   Affinity affinity_;
+  SlowCalls slow_;
   Dispatcher dispatcher_;
   uint32_t held_ = 0;  // records with a held event
   std::atomic<bool> stopping_{false};

@@ -30,12 +30,15 @@ struct Bench {
     waitpid(child, nullptr, 0);
   }
   Answer ask(long nr, std::initializer_list<uint64_t> args, uint32_t arch = kernel::audit_arch(kernel::kNativeArch)) {
-    bpf::CallData call;
+    Notification notification;
+    notification.tid = child;
+    bpf::CallData& call = notification.call;
     call.nr = static_cast<int32_t>(nr);
     call.arch = arch;
     std::copy(args.begin(), args.end(), std::begin(call.args));
     Affinity affinity(ServiceMode::kSync, false, cpu_set_t{}, BorrowedFd(), tasks);
-    return Dispatcher(enforcement, Membership(getpid(), getppid()), affinity).decide(call, task, 1);
+    SlowCalls slow;
+    return Dispatcher(enforcement, Membership(getpid(), getppid()), affinity, slow).decide(notification, task, 1);
   }
 
   policy::Enforcement enforcement;
