@@ -1,6 +1,7 @@
 #include "policy/verdict_table_builder.h"
 
 #include <cerrno>
+#include <cstring>
 #include <limits>
 
 #include "policy/guard.h"
@@ -24,7 +25,13 @@ bool needs_notification(const Verdict& verdict) {
 
 std::string content_key(const Verdict& verdict) {
   std::string key;
-  const auto number = [&key](int64_t value) { key += std::to_string(value) + ","; };
+  key.reserve(192);
+  // As bytes: a policy has hundreds of these keys, and is compiled at every start.
+  const auto number = [&key](int64_t value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    key.append(bytes, sizeof bytes);
+  };
   const auto text = [&](const std::string& value) {
     number(static_cast<int64_t>(value.size()));
     key += value;

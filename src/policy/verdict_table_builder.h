@@ -2,7 +2,8 @@
 // Collects the verdicts of a stack: one id per distinct verdict, with what the kernel's program and the supervisor's
 // copy return for it. Every layer, whatever its language, adds its verdicts here, so H20's projection is in one place.
 #include <cstdint>
-#include <map>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kernel/syscall_table.h"
@@ -48,7 +49,7 @@ class VerdictTableBuilder {
   bool overflowed_ = false;
   std::vector<Verdict> verdicts_;
   std::vector<bpf::VerdictReturn> returns_;
-  std::map<std::string, bpf::VerdictId> ids_;  // by the verdict's content
+  std::unordered_map<std::string, bpf::VerdictId> ids_;  // by the verdict's content
 };
 
 }  // namespace srun::policy
