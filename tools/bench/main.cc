@@ -21,6 +21,7 @@ constexpr std::array kCases{
     Case{"notify", "round trip of a notified call: bare loops and sandbox-run in each service mode", run_notify},
     Case{"startup", "starting `true`: natively, under sandbox-run, under other sandboxes", run_startup},
     Case{"decide", "one verdict: each engine, the tables and libpcap on the same filters", run_decide},
+    Case{"kernel", "what filters cost each system call, ours beside libseccomp's", run_kernel},
 };
 
 int usage(int status) {

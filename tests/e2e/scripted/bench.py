@@ -53,6 +53,13 @@ def test_startup(work):
     check_shape("startup", ["true", "sandbox-run -p none", "sandbox-run -p baseline", "sandbox-run -p offline"])
 
 
+@lib.must
+def test_kernel(work):
+    """sandbox-bench kernel measures getpid without filters, under some, and what installing them costs"""
+    check_shape("kernel", ["getpid, no filter", "getpid, 1 constant filter", "getpid, 2 filters that load an argument",
+                           "getpid, 300 rules, ours", "first filter that runs", "install, 300 rules, ours"])
+
+
 def test_usage(work):
     """An unknown case or option is an error that names it"""
     for arguments, text in ((["nonsense"], "no case 'nonsense'"), (["startup", "--fast"], "does not know '--fast'"),
