@@ -152,6 +152,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--strict", options.strict);
   app.add_flag("--quiet", options.quiet);
   app.add_flag("--debug", options.debug);
+  app.add_flag("--no-jit", options.no_jit);
   app.add_flag("--version");
   app.add_flag("--help,-h");
 }

@@ -50,6 +50,7 @@ struct Options {
   bool strict = false;
   bool quiet = false;
   bool debug = false;
+  bool no_jit = false;
   kernel::PretendMissing pretend_missing;
   std::vector<std::string> program;  // program and arguments; empty only in modes other than kRun
 };

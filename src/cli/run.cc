@@ -170,6 +170,7 @@ int supervisor_main(const Options& options, const kernel::Features& features, co
   session.service.mode = service_mode(options.service);
   session.service.sync_available = features.sync_wake_up;
   session.service.every_event = options.events.has_value();
+  session.service.engine.jit = !options.no_jit;
   session.control.wait_for_all = options.wait == Wait::kAll;
   if (const Result<cpu_set_t> mask = kernel::get_affinity(0)) session.service.root_mask = *mask;
   else return fail(mask.error(), options.failure_status);

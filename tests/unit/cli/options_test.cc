@@ -109,6 +109,7 @@ TEST_CASE("options: every option of this version") {
                                 "all",
                                 "--quiet",
                                 "--debug",
+                                "--no-jit",
                                 "--strict",
                                 "--service",
                                 "pinned",
@@ -130,6 +131,7 @@ TEST_CASE("options: every option of this version") {
   CHECK(options.wait == Wait::kAll);
   CHECK(options.quiet);
   CHECK(options.debug);
+  CHECK(options.no_jit);
   CHECK(options.strict);
   CHECK(options.service == Service::kPinned);
   CHECK(options.pretend_missing.landlock);
@@ -295,6 +297,6 @@ TEST_CASE("options: the help fits a screen of 80x24 and names every option of th
   for (const std::string name :
        {"--policy",   "--net",        "--env",     "--chdir",           "--keep-fd",        "--check", "--audit",
         "--denials ", "--denials-to", "--events",  "--fail-on-denial",  "--failure-status", "--wait",  "--quiet",
-        "--debug",    "--strict",     "--service", "--pretend-missing", "--version",        "--help"})
+        "--debug",    "--no-jit",     "--strict",     "--service", "--pretend-missing", "--version",        "--help"})
     CHECK_MESSAGE(help.find(name) != std::string::npos, name);
 }
