@@ -19,7 +19,7 @@ std::string_view help_text() {
       --wait main|all     end with the program (default) or with its last child
       --strict            refuse to run where a fallback would be used
       --service auto|async|sync|pinned   how calls are served (benchmarks)
-      --quiet  --version  --help  --no-jit (make no machine code)
+      --quiet  --version  --help  --no-jit (no machine code)
       --debug             log to stderr; to test fallbacks: --pretend-missing
              landlock,sync-wake,wait-killable,mount-namespace
 exit: the program's; 128+N signal; 159 killed by policy; 123 denied; 124 limit;

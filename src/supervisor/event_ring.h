@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "base/zeroed_array.h"
 #include "report/event.h"
 
 namespace srun::supervisor {
@@ -13,8 +13,6 @@ namespace srun::supervisor {
 class EventRing {
  public:
   static constexpr size_t kCapacity = 8192;  // power of two; about 1 MiB
-
-  EventRing() : slots_(std::make_unique<report::Event[]>(kCapacity)) {}
 
   // Producer. False if the ring was full; the drop is counted.
   bool push(const report::Event& event) {
@@ -55,7 +53,7 @@ class EventRing {
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  std::unique_ptr<report::Event[]> slots_;
+  ZeroedArray<report::Event> slots_{kCapacity};  // read only where push() wrote
   alignas(64) std::atomic<size_t> tail_{0};
   alignas(64) std::atomic<size_t> head_{0};
   alignas(64) std::atomic<bool> waiting_{false};

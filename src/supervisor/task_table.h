@@ -2,10 +2,9 @@
 #include <sched.h>
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
-#include <memory>
 
+#include "base/zeroed_array.h"
 #include "report/event.h"
 
 namespace srun::supervisor {
@@ -40,8 +39,6 @@ class TaskTable {
   static constexpr size_t kSets = 512;
   static constexpr size_t kWays = 4;
 
-  TaskTable() : records_(std::make_unique<TaskRecord[]>(kSets * kWays)) {}
-
   // The record of `tid`, made or recycled if need be; `evict(record)` is called before another task's is recycled.
   template <typename Evict>
   TaskRecord& get(int32_t tid, Evict&& evict) {
@@ -74,7 +71,7 @@ class TaskTable {
   }
 
  private:
-  std::unique_ptr<TaskRecord[]> records_;
+  ZeroedArray<TaskRecord> records_{kSets * kWays};  // tid 0: free, and nothing else of it is read
 };
 
 }  // namespace srun::supervisor
