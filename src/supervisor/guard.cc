@@ -45,8 +45,8 @@ class Guard {
     while (true) {
       if (poll(entries, 3, -1) < 0 && errno != EINTR) return;  // can't be; leaving kills the tree
       // The socket first: the supervisor's last word may still be in it.
-      if ((entries[2].revents & POLLIN) != 0) on_message();
-      else if ((entries[2].revents & (POLLHUP | POLLERR)) != 0) entries[2].fd = -1;
+      // Its end is readable too; while the dying supervisor is being taken apart nobody may spin on that.
+      if (entries[2].revents != 0 && !on_message()) entries[2].fd = -1;
       if ((entries[1].revents & POLLIN) != 0) on_signal();
       if ((entries[0].revents & POLLIN) != 0) return;
     }
@@ -62,11 +62,15 @@ class Guard {
     static_cast<void>(send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
 
-  void on_message() {
+  // False at the end: the supervisor is gone.
+  bool on_message() {
     GuardMessage message;
-    if (recv(socket_.get(), &message, sizeof message, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof message)) return;
+    const ssize_t size = recv(socket_.get(), &message, sizeof message, MSG_DONTWAIT);
+    if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
+    if (size != static_cast<ssize_t>(sizeof message)) return true;
     // SIGSTOP also for a program that stopped by SIGTSTP: ours is blocked, and the caller's shell treats both alike.
     if (message.kind == GuardMessage::Kind::kStopped) kill(getpid(), SIGSTOP);
+    return true;
   }
 
   UniqueFd pidfd_;
