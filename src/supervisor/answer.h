@@ -17,6 +17,8 @@ enum class ContinueReason : uint8_t {
                      // the kernel looks it up (README, known limits)
   kSelf,             // the register names the calling process itself
   kAffinityOfMember, // sched_*affinity of a member: it reads or writes that task's own mask, nothing else
+  kPathOnly,         // an open whose flags register has O_PATH: the descriptor grants nothing, each use of it names an object
+                     // and is decided then; the kernel does not let such a descriptor be injected
   kKernelEnforces,   // Landlock, mounts or a filter enforce the policy on whatever the call will really touch; what was
                      // read from memory only served to name a denial
   kNotRestricted,    // nothing that the call can do is restricted in this run (--audit, chdir: see file_broker.h)

@@ -40,13 +40,15 @@ struct SelfPath {
 
 int32_t argument(const Notification& notification, int index) { return static_cast<int32_t>(notification.call.args[index]); }
 
+constexpr uint64_t kTmpfileBit = O_TMPFILE & ~static_cast<uint64_t>(O_DIRECTORY);
+
 FileAccess access_of_flags(uint64_t flags) {
   if ((flags & O_PATH) != 0) return FileAccess::kMetadata;
   FileAccess access = FileAccess::kNone;
   const uint64_t mode = flags & O_ACCMODE;
   if (mode == O_RDONLY || mode == O_RDWR || mode == O_ACCMODE) access |= FileAccess::kRead;
   if (mode != O_RDONLY || (flags & O_TRUNC) != 0) access |= FileAccess::kWrite;
-  if ((flags & __O_TMPFILE) != 0) access |= FileAccess::kCreate | FileAccess::kWrite;
+  if ((flags & kTmpfileBit) != 0) access |= FileAccess::kCreate | FileAccess::kWrite;
   return access;
 }
 
@@ -225,19 +227,26 @@ Answer FileBroker::open_how(const Notification& notification) {
   std::memcpy(&how, bytes.data(), sizeof how);
   // Walks with rules of their own are the kernel's; programs that use them fall back on ENOSYS.
   if (how.resolve != 0) return Answer::fail(ENOSYS);
-  if ((how.flags & (O_CREAT | __O_TMPFILE)) == 0 && how.mode != 0) return Answer::fail(EINVAL);
+  if ((how.flags & (O_CREAT | kTmpfileBit)) == 0 && how.mode != 0) return Answer::fail(EINVAL);
+  // The flags are in memory here, so the call may not go on for being O_PATH.
+  if ((how.flags & O_PATH) != 0) return Answer::fail(ENOSYS);
   return open(notification, argument(notification, 0), notification.call.args[1], how.flags, how.mode);
 }
 
 Answer FileBroker::open(const Notification& notification, int directory, uint64_t address, uint64_t flags, uint64_t mode) {
-  std::string_view path;
-  if (const int error = read_path(notification, address, text_[0], path)) return Answer::fail(error);
-  if ((flags & O_PATH) != 0) flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;  // openat(2)
+  if ((flags & O_PATH) != 0) return Answer::go_on(ContinueReason::kPathOnly);
   const bool creates = (flags & O_CREAT) != 0;
   if (creates && (flags & O_DIRECTORY) != 0) return Answer::fail(EINVAL);
-  const bool temporary = (flags & __O_TMPFILE) != 0;
+  const bool temporary = (flags & kTmpfileBit) != 0;
   if (temporary && ((flags & O_TMPFILE) != O_TMPFILE || (flags & O_ACCMODE) == O_RDONLY)) return Answer::fail(EINVAL);
+  std::string_view path;
+  if (const int error = read_path(notification, address, text_[0], path)) return Answer::fail(error);
   if (auto answer = take_identity(notification, false, creates || temporary)) return *answer;
+  if (creates && path.ends_with('/') && path.find_first_not_of('/') != std::string_view::npos) {
+    // Whatever is there: a file can't be made under such a name.
+    const int error = walker_.walk(notification, directory, path, Last::kParent, false, walked_[0]);
+    return Answer::fail(error != 0 ? error : EISDIR);
+  }
   const bool follow = (flags & O_NOFOLLOW) == 0 && !(creates && (flags & O_EXCL) != 0);
   Walked& walked = walked_[0];
   // A name that somebody makes or removes meanwhile costs another round; each ends at a checked object or an error.
@@ -245,7 +254,6 @@ Answer FileBroker::open(const Notification& notification, int directory, uint64_
     const int error = walker_.walk(notification, directory, path, follow ? Last::kFollow : Last::kNoFollow, creates, walked);
     if (error != 0) return Answer::fail(error);
     if (walked.object) return open_existing(notification, flags, mode, access_of_flags(flags));
-    if (walked.wants_directory) return Answer::fail(EISDIR);
     if (auto answer = decide(notification, 0, access_of_flags(flags) | FileAccess::kCreate)) return *answer;
     if (walked.object) return open_existing(notification, flags & ~static_cast<uint64_t>(O_CREAT | O_EXCL), mode, access_of_flags(flags));
     const UniqueFd made(openat(walked.parent.get(), walked.name.data(),
@@ -264,10 +272,9 @@ Answer FileBroker::open_existing(const Notification& notification, uint64_t flag
   struct stat status {};
   if (fstat(walked.object.get(), &status) != 0) return Answer::fail(errno);
   if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Answer::fail(EEXIST);
-  if (S_ISLNK(status.st_mode) && (flags & O_PATH) == 0) return Answer::fail(ELOOP);
+  if (S_ISLNK(status.st_mode)) return Answer::fail(ELOOP);
   if ((flags & O_CREAT) != 0 && S_ISDIR(status.st_mode)) return Answer::fail(EISDIR);
   if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(status.st_mode)) return Answer::fail(ENOTDIR);
-  if ((flags & O_PATH) != 0) return inject(notification, walked.object, flags);
   const std::string_view path = walked.canonical();
   if (path.starts_with("/proc/") && path.ends_with("/mem")) {
     // Another process's memory is never opened on behalf: our right to it is not the task's (H1).
@@ -452,7 +459,8 @@ int64_t FileBroker::act_on_object(const Notification& notification, const FileCa
       if (size <= 0) return -EINVAL;
       std::array<char, PATH_MAX> text;
       ssize_t length = readlinkat(fd, "", text.data(), text.size());
-      if (length < 0) return errno == ENOENT ? -EINVAL : -errno;
+      // No link: ENOENT if it was named by an empty path, else EINVAL (readlink(2)); ours is always empty.
+      if (length < 0) return errno == ENOENT && text_[0][0] != '\0' ? -EINVAL : -errno;
       const std::string_view path = walked_[0].canonical();
       if (path == "/proc/self" || path == "/proc/thread-self") {
         const std::optional<TaskStatus> task = task_status(notification.tid);

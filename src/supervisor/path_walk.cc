@@ -91,7 +91,9 @@ bool PathWalker::is_open_process(const Notification& notification, pid_t pid) co
 int PathWalker::walk_descriptor(const Notification& notification, int descriptor, Walked& walked) const {
   walked.object = notification.pin_descriptor(descriptor);
   if (!walked.object) return errno == ENOENT ? EBADF : errno;
-  return set_path(walked, walked.object.borrow(), "") ? 0 : ENOENT;
+  // No name any more, or never one: no rule can mean it, and the task has it already.
+  walked.nameless = !set_path(walked, walked.object.borrow(), "");
+  return 0;
 }
 
 int PathWalker::walk(const Notification& notification, int directory, std::string_view path, Last last, bool absent_is_fine,
