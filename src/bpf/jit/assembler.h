@@ -30,6 +30,9 @@ constexpr bool fits_signed32(uint64_t value) {
   return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(value))) == value;
 }
 
+// An address displacement as Xbyak takes it, signed all the same.
+constexpr size_t displacement(int32_t bytes) { return static_cast<size_t>(int64_t{bytes}); }
+
 // Assembles one program into a buffer. Throws Xbyak::Error, ERR_CODE_IS_TOO_BIG if the buffer is too small.
 class Assembler : public Xbyak::CodeGenerator {
  public:

@@ -32,7 +32,7 @@ void Assembler::dispatch(const SwitchArms& arms, size_t from, size_t to, bool la
   }
   // A blinded program uses trees only: ranges and tables need constants in places that cannot be masked.
   if (count == 3 && same_outside && !blind_) {
-    lea(r10d, ptr[rax + static_cast<int32_t>(0u - base)]);
+    lea(r10d, ptr[rax + displacement(static_cast<int32_t>(0u - base))]);
     cmp(r10d, span);
     jb(labels_[arms[from + 1].target], T_NEAR);
     go_to(arms[from].target, last);
@@ -70,7 +70,7 @@ void Assembler::dispatch_by_table(const SwitchArms& arms, size_t from, size_t to
     }
   }
   Label outside;
-  lea(r10d, ptr[rax + static_cast<int32_t>(0u - base)]);
+  lea(r10d, ptr[rax + displacement(static_cast<int32_t>(0u - base))]);
   cmp(r10d, span);
   jae(below == above ? labels_[above] : outside, T_NEAR);
   const bool then_last = last && below == above;

@@ -17,7 +17,7 @@ constexpr uint32_t kHeaderDistance = 0x100000;
 }  // namespace
 
 void Assembler::load(const Insn& insn) {
-  const Xbyak::RegExp at = wide(insn.src) + insn.off;
+  const Xbyak::RegExp at = wide(insn.src) + displacement(insn.off);
   if (insn.op == Op::kLoad32 && insn.src == isa::kFrame) {
     const auto slot = slot_registers_.find(insn.off);
     if (slot != slot_registers_.end()) {
@@ -42,7 +42,7 @@ void Assembler::load(const Insn& insn) {
 }
 
 void Assembler::store(const Insn& insn) {
-  const Xbyak::RegExp at = wide(insn.dst) + insn.off;
+  const Xbyak::RegExp at = wide(insn.dst) + displacement(insn.off);
   if (insn.op == Op::kStore64) {
     mov(qword[at], wide(insn.src));
     return;
@@ -148,7 +148,7 @@ void Assembler::indirect(const Insn& insn, uint32_t size) {
     constant32(isa::low(insn.imm));
     add(r10d, narrow(insn.src));
   } else {
-    lea(r10d, ptr[wide(insn.src) + static_cast<int32_t>(isa::low(insn.imm))]);
+    lea(r10d, ptr[wide(insn.src) + displacement(static_cast<int32_t>(isa::low(insn.imm)))]);
   }
   SlowLoad& slow = slow_loads_.emplace_back();
   slow.size = size;
@@ -157,7 +157,7 @@ void Assembler::indirect(const Insn& insn, uint32_t size) {
   cmp(r10, r11);
   ja(slow.entry, T_NEAR);
   L(slow.back);
-  load_network(insn, rsi + r10 - static_cast<int>(size), size);
+  load_network(insn, rsi + r10 - size_t{size}, size);
 }
 
 // As packet_bytes in bpf/packet.h.
@@ -205,7 +205,7 @@ void Assembler::inlined_helper(const Insn& insn) {
   add(r10, size);
   cmp(r10, r11);
   ja(fail(), T_NEAR);
-  load_network({insn.op, isa::kA}, rsi + r10 - static_cast<int>(size), size);
+  load_network({insn.op, isa::kA}, rsi + r10 - size_t{size}, size);
 }
 
 }  // namespace srun::bpf::jit
