@@ -58,10 +58,10 @@ class AsioControlPlane final : public ControlPlane {
     context_.run();
 
     // The tree is dead; what the service thread still has in hand comes with its end.
-    while (!service.finished()) {
+    for (useconds_t nap = 20; !service.finished(); nap = std::min<useconds_t>(2 * nap, 500)) {
       service.stop();
       poke_();
-      ::usleep(500);
+      ::usleep(nap);
       drain();
     }
     drain();
