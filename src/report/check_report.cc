@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bpf/kernel_bitmap.h"
 #include "bpf/rules.h"
 #include "kernel/arch.h"
 #include "kernel/syscall_table.h"
@@ -150,10 +151,18 @@ void append_layers(std::string& out, const policy::Enforcement& enforcement) {
   if (enforcement.audit) out += "  --audit: only the guard layer is enforced; the rest is reported\n";
 }
 
+// What the kernel's emulator makes of the program that it gets, which is less than what the rules mean.
+bool in_allow_bitmap(const policy::Enforcement& enforcement, uint32_t audit_arch, uint32_t nr) {
+  bpf::KernelBitmapRules kernel;
+  kernel.native_arch = audit_arch;
+  return enforcement.programs && bpf::kernel_sees_allow(enforcement.programs->kernel.code(), kernel, audit_arch, nr);
+}
+
 void append_native_calls(std::string& out, const policy::Enforcement& enforcement) {
   const uint32_t audit_arch = kernel::audit_arch(kernel::kNativeArch);
   size_t known = 0;
   size_t allowed = 0;
+  size_t in_bitmap = 0;
   size_t by_arguments = 0;
   std::map<bpf::VerdictId, std::vector<std::string>> calls;  // of verdicts that are not plain allows
   for (const kernel::Syscall& call : kernel::syscalls()) {
@@ -168,10 +177,13 @@ void append_native_calls(std::string& out, const policy::Enforcement& enforcemen
       all_allowed = false;
       calls[id].push_back(std::string(call.name) + (found.constant ? "" : "*"));
     }
-    if (found.constant && all_allowed) ++allowed;
+    if (!found.constant || !all_allowed) continue;
+    ++allowed;
+    if (in_allow_bitmap(enforcement, audit_arch, *nr)) ++in_bitmap;
   }
   out += fmt::format("system calls ({}, {} known)\n", kernel::arch_name(kernel::kNativeArch), known);
-  out += fmt::format("  {} allowed whatever their arguments: kernel filter, one test in its allow bitmap\n", allowed);
+  out += fmt::format("  {} allowed whatever their arguments: kernel filter, {} by one test in its allow bitmap\n", allowed,
+                     in_bitmap);
   out += fmt::format("  {} decided by their arguments, marked *: kernel filter, its instructions for each call\n",
                      by_arguments);
   for (const auto& [id, names] : calls) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf/compiler.h"
 #include "bpf/instruction.h"
 #include "kernel/syscall_table.h"
 #include "report_fixtures.h"
@@ -53,6 +54,7 @@ policy::Enforcement stack() {
       {0, kMkdir - 1, always(0)},    {kMkdir, kMkdir, always(4)},           {kMkdir + 1, kPtrace - 1, always(0)},
       {kPtrace, kPtrace, always(3)}, {kPtrace + 1, unknown - 1, always(0)}, {unknown, 0xffffffff, always(5)}};
   made.rules = {bpf::Layer{{guard}, 2}, bpf::Layer{{ci}, 0}};
+  made.programs = *bpf::compile(made.rules, made.returns);
   made.unrestricted = {"files", "network"};
   made.notes = {"line one\nline two"};
   made.warnings = {"ptrace is lifted"};
@@ -83,7 +85,9 @@ TEST_CASE("check report: layers, who enforces what, what is open, notes and the 
             " known)\n"
             "  " +
             std::to_string(known - 3) +
-            " allowed whatever their arguments: kernel filter, one test in its allow bitmap\n"
+            " allowed whatever their arguments: kernel filter, " +
+            std::to_string(known - 3) +
+            " by one test in its allow bitmap\n"
             "  1 decided by their arguments, marked *: kernel filter, its instructions for each call\n"
             "  (guard layer) terminal-injection \"typed input\": refused with EPERM (supervisor, one notification):\n"
             "      ioctl*\n"
