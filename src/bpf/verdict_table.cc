@@ -51,8 +51,8 @@ class VerdictTable::Builder {
  public:
   Builder(VerdictTable& table, const RunnerOptions& options) : table_(table), options_(options) {}
 
-  void add_arch(uint32_t audit_arch) {
-    table_.arches_.push_back(audit_arch);
+  // `entries` has room for kNumbers.
+  void fill(uint32_t audit_arch, Entry* entries) {
     // Per layer what is known of each number.
     std::vector<std::vector<ConstancyRange>> known;
     for (const auto& layer : table_.layers_) known.push_back(find_constant_calls(layer->program, audit_arch));
@@ -63,7 +63,7 @@ class VerdictTable::Builder {
         while (known[layer][position[layer]].last < nr) ++position[layer];
         layers.push_back(known[layer][position[layer]]);
       }
-      table_.entries_.push_back(entry_for(audit_arch, nr, layers));
+      entries[nr] = entry_for(audit_arch, nr, layers);
     }
   }
 
@@ -131,14 +131,18 @@ VerdictTable::VerdictTable(StackLayers layers, std::span<const uint32_t> audit_a
   // Without a filter there is no verdict, and none may be made up.
   if (layers_.empty() || audit_arches.empty()) std::abort();
   first_arch_ = audit_arches[0];
-  entries_.reserve(audit_arches.size() * kNumbers);
+  other_arches_.assign(audit_arches.begin() + 1, audit_arches.end());
+  others_.resize(other_arches_.size() * kNumbers);
   Builder builder(*this, options);
-  for (const uint32_t audit_arch : audit_arches) builder.add_arch(audit_arch);
+  builder.fill(first_arch_, first_.data());
+  for (size_t i = 0; i < other_arches_.size(); ++i) builder.fill(other_arches_[i], &others_[i * kNumbers]);
 }
 
-StackVerdict VerdictTable::evaluate_rest(const Entry* entry, const CallData& call) const noexcept {
-  if (entry == nullptr) return evaluate_stack(layers_, call);
-  const Residual& residual = residuals_[entry->residual];
+StackVerdict VerdictTable::evaluate_rest(const CallData& call) const noexcept {
+  const Entry* const found = entry(call.arch, static_cast<uint32_t>(call.nr));
+  if (found == nullptr) return evaluate_stack(layers_, call);
+  if (found->residual == kConstant) return {found->value, found->layer};
+  const Residual& residual = residuals_[found->residual];
   if (!residual.runner) return evaluate_stack(layers_, call);
   return residual.outcomes[residual.runner->run(call)];
 }

@@ -1,6 +1,8 @@
 #pragma once
 // All filters of a stack as one table: for each arch and number the final action with data and the layer that gave it,
 // or a residual program that asks only what depends on arguments.
+#include <array>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,19 +53,23 @@ class VerdictTable {
   // Computed by one walk per layer and arch. Neither `layers` nor `audit_arches` may be empty.
   VerdictTable(StackLayers layers, std::span<const uint32_t> audit_arches, const RunnerOptions& options = {});
 
-  // Equal to evaluate_stack() for every call.
+  // Equal to evaluate_stack() for every call. A constant entry of the first arch is found by straight code: two compares,
+  // one load of the entry.
   StackVerdict evaluate(const CallData& call) const noexcept {
-    const Entry* found = entry(call.arch, static_cast<uint32_t>(call.nr));
-    if (found != nullptr && found->residual == kConstant) return {found->value, found->layer};
-    return evaluate_rest(found, call);
+    const auto nr = static_cast<uint32_t>(call.nr);
+    if (call.arch == first_arch_ && nr < kNumbers) [[likely]] {
+      const Entry& found = first_[nr];
+      if (found.residual == kConstant) [[likely]] return {found.value, found.layer};
+    }
+    return evaluate_rest(call);
   }
 
-  // nullptr for an arch or a number that has no entry. The first arch takes one load, the entry, and no loop.
+  // nullptr for an arch or a number that has no entry.
   const Entry* entry(uint32_t audit_arch, uint32_t nr) const noexcept {
     if (nr >= kNumbers) return nullptr;
-    if (audit_arch == first_arch_) return &entries_[nr];
-    for (size_t i = 1; i < arches_.size(); ++i) {
-      if (arches_[i] == audit_arch) return &entries_[i * kNumbers + nr];
+    if (audit_arch == first_arch_) return &first_[nr];
+    for (size_t i = 0; i < other_arches_.size(); ++i) {
+      if (other_arches_[i] == audit_arch) return &others_[i * kNumbers + nr];
     }
     return nullptr;
   }
@@ -73,11 +79,12 @@ class VerdictTable {
  private:
   class Builder;
 
-  StackVerdict evaluate_rest(const Entry* entry, const CallData& call) const noexcept;
+  StackVerdict evaluate_rest(const CallData& call) const noexcept;
 
+  std::array<Entry, kNumbers> first_{};
   uint32_t first_arch_ = 0;
-  std::vector<Entry> entries_;  // kNumbers for each arch
-  std::vector<uint32_t> arches_;
+  std::vector<Entry> others_;  // kNumbers for each further arch
+  std::vector<uint32_t> other_arches_;
   StackLayers layers_;
   std::vector<Residual> residuals_;
 };
