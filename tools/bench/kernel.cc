@@ -34,9 +34,9 @@ namespace {
 
 using Code = std::vector<bpf::Instruction>;
 
-constexpr int kDefaultRounds = 7;
-constexpr size_t kBlocks = 25;
-constexpr int kCallsPerBlock = 8000;
+constexpr int kDefaultRounds = 15;
+constexpr size_t kBlocks = 12;
+constexpr int kCallsPerBlock = 5000;
 
 constexpr uint16_t kLoadWord = BPF_LD | BPF_W | BPF_ABS;
 constexpr uint16_t kReturn = BPF_RET | BPF_K;
@@ -111,20 +111,21 @@ struct Subject {
   std::string name;
   std::vector<Code> filters;
   std::string missing;
-  std::vector<double> calls;     // median of each round
+  std::vector<double> calls;     // median block of each round
+  std::vector<double> leasts;    // fastest block of each round: what other guests of the host disturbed least
   std::vector<double> p99s;
   std::vector<double> installs;  // of each round
 };
 
 class Bench {
  public:
-  void add(std::string name, std::vector<Code> filters) { subjects_.push_back({std::move(name), std::move(filters), {}, {}, {}, {}}); }
+  void add(std::string name, std::vector<Code> filters) { subjects_.push_back({std::move(name), std::move(filters), {}, {}, {}, {}, {}}); }
 
   // One rule set in one layout, its row naming how much of it getpid runs.
   void add_rules(const std::string& name, const RuleShape& shape, Layout layout) {
     const Result<Code> code = rule_filter(shape, layout);
     if (!code) {
-      subjects_.push_back({name, {}, code.error().message(), {}, {}, {}});
+      subjects_.push_back({name, {}, code.error().message(), {}, {}, {}, {}});
       return;
     }
     notes_.push_back(fmt::format("{}: {}", name, executed_text(*code)));
@@ -139,6 +140,7 @@ class Bench {
         if (!figures) return failure(figures.error());
         const std::vector<double> blocks(figures->call_ns.begin(), figures->call_ns.end());
         subject.calls.push_back(median(blocks));
+        subject.leasts.push_back(*std::min_element(blocks.begin(), blocks.end()));
         subject.p99s.push_back(percentile(blocks, 99));
         subject.installs.push_back(figures->install_ns);
       }
@@ -155,14 +157,14 @@ class Bench {
       results.rows.push_back({"install, " + subject.name, subject.installs, {}, subject.missing});
     }
   }
-  // The difference of two subjects, round by round.
+  // The difference of two subjects' fastest blocks, round by round.
   void difference(Results& results, const std::string& name, const std::string& more, const std::string& less) const {
     const Subject* first = find(more);
     const Subject* second = find(less);
     if (first == nullptr || second == nullptr) return;
     Row row{name, {}, {}, {}};
-    for (size_t round = 0; round < first->calls.size(); ++round) {
-      row.round_medians_ns.push_back(first->calls[round] - second->calls[round]);
+    for (size_t round = 0; round < first->leasts.size(); ++round) {
+      row.round_medians_ns.push_back(first->leasts[round] - second->leasts[round]);
     }
     results.rows.push_back(std::move(row));
   }
@@ -172,8 +174,8 @@ class Bench {
     const Subject* second = find(theirs);
     if (first == nullptr || second == nullptr) return;
     const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
-    results.bars.push_back({"getpid, " + ours + " / " + theirs, least(first->calls) / least(second->calls), 1.05, true});
-    results.bars.push_back({"install, " + ours + " / " + theirs, least(first->installs) / least(second->installs), 1.05, true});
+    results.bars.push_back({"getpid, " + ours + " / " + theirs, least(first->leasts) / least(second->leasts), 1.05, true});
+    results.bars.push_back({"install, " + ours + " / " + theirs, least(first->installs) / least(second->installs), 1, true});
   }
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -241,7 +243,7 @@ int run_kernel(const Options& options) {
   bench.at_most(results, "300 rules, ours", "300 rules, libseccomp's tree");
   bench.at_most(results, "300 rules, ours", "300 rules, libseccomp linear");
   results.notes = bench.notes();
-  results.notes.push_back("getpid rows are totals; the rows between them and the installs are differences within a round");
+  results.notes.push_back("entry and filter rows are differences of the fastest blocks of two getpid rows, round by round");
   print(results, options.json);
   return 0;
 }
