@@ -24,10 +24,10 @@ using namespace srun::bpf;
 constexpr uint32_t kArches[] = {0xc000003e, 0x40000003};
 
 // Loads and tests come first and often, as in real programs.
-constexpr Opcode kCommon[] = {kLdAbsW, kLdImm, kLdxImm, kSt,   kStx,  kLdMem, kLdxMem, kTax,  kTxa,  kJeqK, kJgtK, kJgeK,
-                              kJsetK,  kJeqX,  kJgtX,   kJgeX, kJsetX, kJa,   kRetK,   kRetA, kAddK, kSubK, kMulK, kDivK,
-                              kAndK,   kOrK,   kXorK,   kLshK, kRshK, kAddX,  kSubX,   kMulX, kDivX, kAndX, kOrX,  kXorX,
-                              kLshX,   kRshX,  kNeg,    kJeqK, kJeqK, kLdAbsW, kRetK};
+constexpr Opcode kCommon[] = {kLdAbsW, kLdImm, kLdxImm, kSt,   kStx,  kLdMem, kLdxMem, kTax,  kTxa,    kJeqK, kJgtK,
+                              kJgeK,   kJsetK, kJeqX,   kJgtX, kJgeX, kJsetX, kJa,     kRetK, kRetA,   kAddK, kSubK,
+                              kMulK,   kDivK,  kAndK,   kOrK,  kXorK, kLshK,  kRshK,   kAddX, kSubX,   kMulX, kDivX,
+                              kAndX,   kOrX,   kXorX,   kLshX, kRshX, kNeg,   kJeqK,   kJeqK, kLdAbsW, kRetK};
 constexpr Opcode kPacketOnly[] = {kLdAbsH, kLdAbsB, kLdIndW, kLdIndH, kLdIndB, kLdxMsh, kModK, kModX, kLdLen, kLdxLen};
 
 std::vector<Instruction> program_from(fuzz::Input& input, Flavour flavour) {

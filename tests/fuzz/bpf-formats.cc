@@ -1,5 +1,5 @@
-// Programs in every file format: whatever the bytes, reading ends with a program or an error; what was read is read back
-// from each format as it was written; listing and verifying it is safe.
+// Programs in every file format: whatever the bytes, reading ends with a program or an error; what was read is read
+// back from each format as it was written; listing and verifying it is safe.
 #include <string>
 
 #include "bpf/disassembler.h"
@@ -11,7 +11,8 @@ using namespace srun;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  constexpr bpf::ProgramFormat kFormats[] = {bpf::ProgramFormat::kRaw, bpf::ProgramFormat::kJson, bpf::ProgramFormat::kC};
+  constexpr bpf::ProgramFormat kFormats[] = {bpf::ProgramFormat::kRaw, bpf::ProgramFormat::kJson,
+                                             bpf::ProgramFormat::kC};
   const Result<std::vector<bpf::Instruction>> guessed = bpf::read_program(bytes, bpf::guess_format(bytes));
   if (!guessed) fuzz::require(!guessed.error().message().empty(), "an error says something");
   for (const bpf::ProgramFormat format : kFormats) {

@@ -2,8 +2,8 @@
 // (tools/testing/selftests/seccomp/seccomp_benchmark.c).
 //
 // Each figure comes from a process of its own: it pins itself to one CPU, installs its filters, and times blocks of
-// getpid by syscall(2). Nothing can be optimised away: the call is an instruction that the compiler cannot look into, and
-// its result is consumed by an empty assembler statement. The subjects take turns in every round.
+// getpid by syscall(2). Nothing can be optimised away: the call is an instruction that the compiler cannot look into,
+// and its result is consumed by an empty assembler statement. The subjects take turns in every round.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
@@ -111,15 +111,17 @@ struct Subject {
   std::string name;
   std::vector<Code> filters;
   std::string missing;
-  std::vector<double> calls;     // median block of each round
-  std::vector<double> leasts;    // fastest block of each round: what other guests of the host disturbed least
+  std::vector<double> calls;   // median block of each round
+  std::vector<double> leasts;  // fastest block of each round: what other guests of the host disturbed least
   std::vector<double> p99s;
   std::vector<double> installs;  // of each round
 };
 
 class Bench {
  public:
-  void add(std::string name, std::vector<Code> filters) { subjects_.push_back({std::move(name), std::move(filters), {}, {}, {}, {}, {}}); }
+  void add(std::string name, std::vector<Code> filters) {
+    subjects_.push_back({std::move(name), std::move(filters), {}, {}, {}, {}, {}});
+  }
 
   // One rule set in one layout, its row naming how much of it getpid runs.
   void add_rules(const std::string& name, const RuleShape& shape, Layout layout) {
@@ -149,7 +151,8 @@ class Bench {
   }
 
   void total_rows(Results& results) const {
-    for (const Subject& subject : subjects_) results.rows.push_back({"getpid, " + subject.name, subject.calls, subject.p99s, subject.missing});
+    for (const Subject& subject : subjects_)
+      results.rows.push_back({"getpid, " + subject.name, subject.calls, subject.p99s, subject.missing});
   }
   void install_rows(Results& results) const {
     for (const Subject& subject : subjects_) {
@@ -173,9 +176,13 @@ class Bench {
     const Subject* first = find(ours);
     const Subject* second = find(theirs);
     if (first == nullptr || second == nullptr) return;
-    const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
-    results.bars.push_back({"getpid, " + ours + " / " + theirs, least(first->leasts) / least(second->leasts), 1.05, true});
-    results.bars.push_back({"install, " + ours + " / " + theirs, least(first->installs) / least(second->installs), 1, true});
+    const auto least = [](const std::vector<double>& values) {
+      return *std::min_element(values.begin(), values.end());
+    };
+    results.bars.push_back(
+        {"getpid, " + ours + " / " + theirs, least(first->leasts) / least(second->leasts), 1.05, true});
+    results.bars.push_back(
+        {"install, " + ours + " / " + theirs, least(first->installs) / least(second->installs), 1, true});
   }
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -243,7 +250,8 @@ int run_kernel(const Options& options) {
   bench.at_most(results, "300 rules, ours", "300 rules, libseccomp's tree");
   bench.at_most(results, "300 rules, ours", "300 rules, libseccomp linear");
   results.notes = bench.notes();
-  results.notes.push_back("entry and filter rows are differences of the fastest blocks of two getpid rows, round by round");
+  results.notes.push_back(
+      "entry and filter rows are differences of the fastest blocks of two getpid rows, round by round");
   print(results, options.json);
   return 0;
 }

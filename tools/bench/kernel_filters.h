@@ -8,8 +8,8 @@
 
 namespace srun::bench {
 
-// x86-64 and aarch64 numbers alike up to 330: all but each eleventh are allowed, getpid only unless argument 0 is 7, the
-// rest get EPERM. `constant`: getpid whatever its arguments.
+// x86-64 and aarch64 numbers alike up to 330: all but each eleventh are allowed, getpid only unless argument 0 is 7,
+// the rest get EPERM. `constant`: getpid whatever its arguments.
 struct RuleShape {
   bool constant = false;
 };

@@ -134,7 +134,7 @@ bpf::KernelBitmapRules host_bitmap_rules(const kernel::KernelVersion& version) {
   if (kernel::kNativeArch == kernel::Arch::kX86_64) {
     rules.compat_arch = kernel::kAuditI386;
     rules.compat_numbers = kernel::first_unknown_number(kernel::Arch::kI386);
-    // kernel/seccomp.c, seccomp_uprobe_exception: uretprobe since 6.14, uprobe since 6.18. Older stable kernels may have
+    // kernel/seccomp.c, seccomp_is_const_allow: uretprobe since 6.14, uprobe since 6.18. Older stable kernels may have
     // taken the change over; nothing there tells.
     if (version >= kernel::KernelVersion{6, 14}) rules.always_pass.push_back(335);
     if (version >= kernel::KernelVersion{6, 18}) rules.always_pass.push_back(336);

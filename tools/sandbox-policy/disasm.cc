@@ -39,8 +39,7 @@ int disassemble_file(const std::string& file, bool packet, OutputFormat format) 
     complain(code.error().message());
     return kBadPolicy;
   }
-  if (!format)
-    print("# " + escape_for_terminal(file) + ": " + count_of(code->size(), "instruction") + "\n");
+  if (!format) print("# " + escape_for_terminal(file) + ": " + count_of(code->size(), "instruction") + "\n");
   print(program_text(*code, format, names_of_calls()));
   const auto program = bpf::verify(*code, packet ? bpf::Flavour::kPacket : bpf::Flavour::kSeccomp);
   if (program) return kFine;

@@ -54,7 +54,8 @@ int explain_call(const std::vector<std::vector<Instruction>>& filters, const Cal
     layers.push_back(std::move(*program));
   }
   print("call        " +
-        (with_arguments ? report::call_text(call.audit, call.number, data.args) : report::call_name(call.audit, call.number)) +
+        (with_arguments ? report::call_text(call.audit, call.number, data.args)
+                        : report::call_name(call.audit, call.number)) +
         ", number " + std::to_string(call.number) + "\n");
 
   // As the kernel: all run, newest first, the strictest wins and the newest on a tie (seccomp(2)).

@@ -19,11 +19,12 @@ std::string enforcer_text(const policy::Enforcement& enforcement, const CallWord
                           const bpf::KernelBitmapRules& bitmap) {
   const bpf::Program& program = enforcement.programs->kernel;
   if (bpf::kernel_sees_allow(program.code(), bitmap, call.audit, call.number))
-    return "the kernel's bitmap of allowed calls, without running a filter (" + bpf::return_value_text(bpf::kRetAllow) + ")";
+    return "the kernel's bitmap of allowed calls, without running a filter (" + bpf::return_value_text(bpf::kRetAllow) +
+           ")";
   const bpf::CallTrace trace = bpf::trace_call(program, call.data());
-  const std::string filter =
-      "the kernel's filter (" + bpf::return_value_text(trace.value) + " after " +
-      count_of(trace.instructions.size(), "instruction") + " of " + std::to_string(program.code().size()) + ")";
+  const std::string filter = "the kernel's filter (" + bpf::return_value_text(trace.value) + " after " +
+                             count_of(trace.instructions.size(), "instruction") + " of " +
+                             std::to_string(program.code().size()) + ")";
   if ((trace.value & bpf::kRetActionMask) != bpf::kRetUserNotif) return filter;
   return "the supervisor, asked by " + filter + "; it " +
          (passes(verdict) ? "lets the call go on" +
@@ -86,13 +87,15 @@ int explain(const std::string& policy, const std::string& name, const std::vecto
   const policy::Verdict& verdict = enforcement.verdicts[*certain];
   print("verdict     " + verdict_text(verdict) + "\n");
   print("rule        " + described(verdict) + "\n");
-  // Where some arguments are unknown the program is asked with zeros in their place: the verdict is the same.
-  print("enforced by " + enforcer_text(enforcement, call, verdict, bitmap) + "\n");
-  const auto& exempt = bitmap.always_pass;
-  const bool unfiltered = call.audit == bitmap.native_arch &&
-                          std::find(exempt.begin(), exempt.end(), call.number) != exempt.end();
-  if (unfiltered && !passes(verdict))
-    print("note        this kernel lets the call pass whatever the filters say (exempt from seccomp since Linux 6.14)\n");
+  const std::vector<uint32_t>& exempt = bitmap.always_pass;
+  const bool unfiltered =
+      call.audit == bitmap.native_arch && std::find(exempt.begin(), exempt.end(), call.number) != exempt.end();
+  if (unfiltered && !passes(verdict)) {
+    print("enforced by nobody: this kernel exempts the call from filters, since it is its own (uprobes)\n");
+  } else {
+    // Where some arguments are unknown the program is asked with zeros in their place: the verdict is the same.
+    print("enforced by " + enforcer_text(enforcement, call, verdict, bitmap) + "\n");
+  }
   for (size_t i = 0; i < enforcement.rules.size(); ++i) {
     const std::vector<Candidate> possible = candidates(enforcement.rules[i], call.audit, call.number, call.arguments);
     if (possible.size() != 1 || possible.front().verdict == *certain) continue;

@@ -73,7 +73,8 @@ int run(int argc, char** argv) {
   };
   add_format(disasm);
 
-  CLI::App* dump = app.add_subcommand("dump", "the filters of a running process, or what they do to one call; for root");
+  CLI::App* dump =
+      app.add_subcommand("dump", "the filters of a running process, or what they do to one call; for root");
   std::string process;
   unsigned layer = 0;
   dump->add_option("pid", process, "number of a process or thread")->required();

@@ -42,8 +42,9 @@ tl::unexpected<Error> refused(int error, const char* operation, pid_t tid) {
                  ? "process " + tracer + " traces it already, and there can only be one tracer"
                  : "tracing it is not permitted; reading filters takes root (CAP_SYS_PTRACE and CAP_SYS_ADMIN)";
   } else if (error == EACCES) {
-    remedy = "the kernel gives filters out only to CAP_SYS_ADMIN in the initial user namespace, and to nobody who is "
-             "under a seccomp filter; run this as root outside of containers";
+    remedy =
+        "the kernel gives filters out only to CAP_SYS_ADMIN in the initial user namespace, and to nobody who is "
+        "under a seccomp filter; run this as root outside of containers";
   }
   return errno_failure(error, operation, "process " + std::to_string(tid), remedy);
 }
@@ -75,8 +76,9 @@ class Tracee {
       const timespec pause{0, kPollMilliseconds * 1'000'000};
       ::nanosleep(&pause, nullptr);
     }
-    return failure(Error::from_text("ptrace(PTRACE_INTERRUPT)", "process " + std::to_string(tid_),
-                                    "it does not stop; it waits in the kernel for something that cannot be interrupted"));
+    return failure(
+        Error::from_text("ptrace(PTRACE_INTERRUPT)", "process " + std::to_string(tid_),
+                         "it does not stop; it waits in the kernel for something that cannot be interrupted"));
   }
 
  private:
@@ -114,10 +116,12 @@ Result<std::vector<std::vector<bpf::Instruction>>> process_filters(pid_t tid) {
                                       "a filter of more instructions than the kernel accepts"));
     std::vector<bpf::Instruction> code(static_cast<size_t>(length));
     // The kernel writes as many struct sock_filter as it said; a thread that is stopped installs no other.
-    if (request(kGetFilter, tid, index, code.data()) != length) return refused(errno, "ptrace(PTRACE_SECCOMP_GET_FILTER)", tid);
+    if (request(kGetFilter, tid, index, code.data()) != length)
+      return refused(errno, "ptrace(PTRACE_SECCOMP_GET_FILTER)", tid);
     filters.push_back(std::move(code));
   }
-  return failure(Error::from_text("ptrace(PTRACE_SECCOMP_GET_FILTER)", "process " + std::to_string(tid), "no end of filters"));
+  return failure(
+      Error::from_text("ptrace(PTRACE_SECCOMP_GET_FILTER)", "process " + std::to_string(tid), "no end of filters"));
 }
 
 }  // namespace srun::tool
