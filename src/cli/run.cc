@@ -68,6 +68,7 @@ policy::LoweringOptions lowering_options(const Options& options, const kernel::F
   policy::LoweringOptions lowering;
   lowering.signal_scope = features.signal_scope;
   lowering.landlock_domain = features.signal_scope;  // the only domain there is in this version
+  lowering.landlock_abi = features.landlock_abi;
   lowering.virtual_affinity = supervisor::needs_virtual_affinity(service_mode(options.service), features.sync_wake_up);
   lowering.audit = options.audit;
   lowering.denials = options.denials == Denials::kNone ? policy::Denials::kNone
@@ -239,6 +240,7 @@ Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const 
   plan.kept_descriptors = std::move(*kept);
 
   plan.scope_signals = features.signal_scope;
+  plan.landlock = enforcement.landlock;
   plan.restrict_capabilities = features.root;
   plan.capabilities = sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities);
   plan.private_mounts = features.root && features.mount_namespace;

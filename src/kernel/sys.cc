@@ -1,6 +1,8 @@
 #include "kernel/sys.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,17 +40,51 @@ int landlock_abi() {
   return abi < 0 ? 0 : static_cast<int>(abi);
 }
 
-Result<UniqueFd> landlock_scope_ruleset(uint64_t scopes) {
-  // struct landlock_ruleset_attr of ABI 6; Debian 12's header ends after the first member.
+Result<UniqueFd> landlock_ruleset(uint64_t handled_fs, uint64_t handled_net, uint64_t scopes) {
+  // struct landlock_ruleset_attr of ABI 6; Debian 12's header ends after the first member. Older kernels take the longer
+  // struct as long as what they do not know is zero (landlock(7)).
   struct {
     uint64_t handled_access_fs = 0;
     uint64_t handled_access_net = 0;
     uint64_t scoped = 0;
   } attributes;
+  attributes.handled_access_fs = handled_fs;
+  attributes.handled_access_net = handled_net;
   attributes.scoped = scopes;
   const long fd = syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
-  if (fd < 0) return errno_failure(errno, "landlock_create_ruleset", "scopes");
+  if (fd < 0) return errno_failure(errno, "landlock_create_ruleset");
   return UniqueFd(static_cast<int>(fd));
+}
+
+namespace {
+constexpr int kLandlockAddRule = 445;
+constexpr int kRulePathBeneath = 1;  // LANDLOCK_RULE_PATH_BENEATH
+constexpr int kRuleNetPort = 2;      // LANDLOCK_RULE_NET_PORT, ABI 4
+// EXECUTE, WRITE_FILE, READ_FILE, TRUNCATE, IOCTL_DEV: the rights that a file can have.
+constexpr uint64_t kFileRights = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
+}  // namespace
+
+Result<void> landlock_grant_path(BorrowedFd ruleset, const std::string& path, uint64_t rights) {
+  const UniqueFd object(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!object) return errno_failure(errno, "open", path);
+  struct stat status {};
+  if (fstat(object.get(), &status) != 0) return errno_failure(errno, "stat", path);
+  struct __attribute__((packed)) {
+    uint64_t allowed_access;
+    int32_t parent_fd;
+  } rule{S_ISDIR(status.st_mode) ? rights : rights & kFileRights, object.get()};
+  if (rule.allowed_access == 0) return {};
+  if (syscall(kLandlockAddRule, ruleset.get(), kRulePathBeneath, &rule, 0) != 0) return errno_failure(errno, "landlock_add_rule", path);
+  return {};
+}
+
+Result<void> landlock_grant_port(BorrowedFd ruleset, uint16_t port, uint64_t rights) {
+  struct {
+    uint64_t allowed_access;
+    uint64_t port;
+  } rule{rights, port};
+  if (syscall(kLandlockAddRule, ruleset.get(), kRuleNetPort, &rule, 0) != 0) return errno_failure(errno, "landlock_add_rule", std::to_string(port));
+  return {};
 }
 
 Result<cpu_set_t> get_affinity(pid_t tid) {

@@ -62,10 +62,10 @@ class FileMatcher {
   virtual std::optional<FileDecision> decide_object(const FileIdentity& object, FileAccess wanted) const = 0;
   // True if decide_object() can ever say something: else nobody needs to look up identities.
   virtual bool has_objects() const = 0;
-  // H2: moving or linking `from` to `to` (both canonical; `exchange` swaps them). A denial (EACCES on a protected object,
+  // H2: moving or linking `from` to `to` (both canonical; `exchange` swaps them; `directory`: one of them is one). A denial (EACCES on a protected object,
   // else EXDEV) if a rule that takes away can match at or below one of them, or the new name grants a verb that the old
   // one lacked. The create and remove rights themselves are decide()'s business.
-  virtual std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange) const = 0;
+  virtual std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange, bool directory) const = 0;
 };
 
 // A file that stands for another (H15).

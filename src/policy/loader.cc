@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <set>
 
 #include "policy/guard.h"
@@ -33,6 +35,11 @@ void merge(Policy& own, Policy base) {
   std::move(base.rules.begin(), base.rules.end(), std::back_inserter(own.rules));
   std::move(base.unsafe.begin(), base.unsafe.end(), std::back_inserter(own.unsafe));
   std::move(base.warnings.begin(), base.warnings.end(), std::back_inserter(own.warnings));
+  std::move(base.notes.begin(), base.notes.end(), std::back_inserter(own.notes));
+  if (base.files) {
+    if (!own.files) own.files.emplace();
+    merge_files(*own.files, std::move(*base.files));
+  }
   if (!base.environment) return;
   if (!own.environment) own.environment.emplace();
   EnvironmentRules& mine = *own.environment;
@@ -89,6 +96,13 @@ class Composer {
     auto parsed = parse_policy(document.root());
     if (!parsed) return failure(std::move(parsed.error()));
     Policy policy = std::move(parsed->policy);
+    if (policy.files) {
+      const FileContext context = options_.files ? *options_.files : FileContext::of_this_process();
+      std::string directory = directory_of(text.path);
+      char resolved[PATH_MAX];
+      directory = realpath(directory.empty() ? "." : directory.c_str(), resolved) != nullptr ? resolved : "";
+      if (auto expanded = resolve_files(*policy.files, context, directory, policy.notes); !expanded) return failure(std::move(expanded.error()));
+    }
     const FileId id(text.device, text.inode);
     seen_.insert(id);
     active_.insert(id);

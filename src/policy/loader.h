@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "policy/file_rules.h"
 #include "policy/oci.h"
 #include "policy/policy_error.h"
 #include "policy/policy_paths.h"
@@ -24,6 +25,8 @@ struct LoadOptions {
   OciEnvironment oci;
   // Where NAMEs are looked up; absent: PolicyDirectories::of_this_process().
   std::optional<PolicyDirectories> directories;
+  // What "~/" and variables of the files section stand for; absent: FileContext::of_this_process().
+  std::optional<FileContext> files;
 };
 
 // `policy_args` as given: FILE, NAME or "none", oldest layer first. None at all is an error that says what to give.

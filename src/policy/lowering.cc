@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/file_lowering.h"
 #include "policy/guard.h"
 #include "policy/guard_conflicts.h"
 #include "policy/layer_lowering.h"
@@ -38,7 +39,8 @@ void warn_lifted(const PolicyStack& stack, const std::vector<std::string>& lifte
 std::vector<std::string> unrestricted_parts(const PolicyStack& stack, bool environment) {
   std::vector<std::string> parts;
   if (stack.layers.empty()) parts.emplace_back("system calls (but for the guard layer)");
-  parts.insert(parts.end(), {"files", "network", "limits"});
+  if (!restricts_files(stack)) parts.emplace_back("files");
+  parts.insert(parts.end(), {"network", "limits"});
   if (!environment) parts.emplace_back("environment");
   return parts;
 }
@@ -75,7 +77,9 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
   VerdictTableBuilder verdicts({options.audit, options.denials != Denials::kNone});
   const LayerLowering to{options, verdicts, out.warnings};
 
-  const Policy guard = guard_policy(options, lifted);
+  Policy guard = guard_policy(options, lifted);
+  // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
+  for (Rule& rule : file_rules(stack)) guard.rules.push_back(std::move(rule));
   out.layers.push_back({guard.name, guard.description, false});
   out.rules.push_back(lower_guard(guard, to));
   for (const StackLayer& layer : stack.layers) {
@@ -95,6 +99,7 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     // --audit lets the program run as it would without the policies, and variables are part of that.
     if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
+  if (auto files = lower_files(stack, options, verdicts, out); !files) return failure(std::move(files.error()));
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 
   out.verdicts = verdicts.take_verdicts();

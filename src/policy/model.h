@@ -9,6 +9,7 @@
 #include "bpf/rules.h"
 #include "kernel/syscall_table.h"
 #include "policy/enforcement.h"
+#include "policy/file_rules.h"
 
 namespace srun::policy {
 
@@ -63,9 +64,11 @@ struct Policy {
   std::vector<Rule> rules;    // the first that matches decides
   // True for layers that only take away (the guard, quick flags beside an OCI profile): what no rule matches passes.
   bool open_ended = false;
+  std::optional<FilesSection> files;
   std::optional<EnvironmentRules> environment;
   std::vector<UnsafeEntry> unsafe;
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  // of the files section: what does not exist
 };
 
 // True if the policy itself has `"unsafe": [part]`.

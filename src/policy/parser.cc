@@ -17,11 +17,11 @@ namespace srun::policy {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kTopKeys = {"version", "description", "default", "syscalls",
-                                                      "extends", "environment", "unsafe", "$schema"};
+constexpr std::array<std::string_view, 9> kTopKeys = {"version", "description", "default", "syscalls",
+                                                      "files", "extends", "environment", "unsafe", "$schema"};
 // Sections of the language that later versions of this program enforce. Until then a policy that has one is refused,
 // never run without it (I7).
-constexpr std::array<std::string_view, 6> kLaterSections = {"files", "network", "limits", "private", "namespaces", "tests"};
+constexpr std::array<std::string_view, 5> kLaterSections = {"network", "limits", "private", "namespaces", "tests"};
 constexpr std::array<std::string_view, 5> kRuleKeys = {"names", "action", "when", "reason", "quiet"};
 constexpr std::array<std::string_view, 3> kEnvironmentKeys = {"keep", "drop", "set"};
 constexpr std::array<std::string_view, 5> kActionNames = {"allow", "deny", "kill", "log", "trap"};
@@ -331,6 +331,11 @@ Result<ParsedPolicy, PolicyError> parse_policy(const Node& root) {
       }
       out.extends.push_back({name.string(), place_of(name)});
     }
+  }
+  if (const Node* section = root.find("files")) {
+    auto files = parse_files(*section);
+    if (!files) return failure(std::move(files.error()));
+    policy.files = std::move(*files);
   }
   if (const Node* environment = root.find("environment")) {
     auto rules = parse_environment(*environment);

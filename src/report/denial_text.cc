@@ -118,6 +118,21 @@ const policy::Verdict* verdict_of(const policy::Enforcement& enforcement, const 
   return event.verdict < enforcement.verdicts.size() ? &enforcement.verdicts[event.verdict] : nullptr;
 }
 
+std::string act_text(const Event& event) {
+  if (event.object_length == 0) return call_text(event.audit_arch, event.nr, event.args);
+  std::string text = call_name(event.audit_arch, event.nr) + " " + (event.object_cut ? "..." : "");
+  text += escape_for_terminal(std::string_view(event.object, event.object_length));
+  const auto access = static_cast<policy::FileAccess>(event.access);
+  const std::pair<policy::FileAccess, std::string_view> words[] = {
+      {policy::FileAccess::kRead, "reading"},     {policy::FileAccess::kWrite, "writing"},    {policy::FileAccess::kCreate, "creating"},
+      {policy::FileAccess::kRemove, "removing"},  {policy::FileAccess::kAttributes, "changing its attributes"},
+      {policy::FileAccess::kExecute, "executing"}};
+  std::string purposes;
+  for (const auto& [part, word] : words)
+    if (policy::has(access, part)) purposes.append(purposes.empty() ? " for " : " and ").append(word);
+  return text + purposes;
+}
+
 std::string_view comm_of(const Event& event) { return {event.comm, strnlen(event.comm, sizeof(event.comm))}; }
 
 std::string denial_line(const policy::Enforcement& enforcement, const Event& event, uint64_t count,
@@ -125,7 +140,7 @@ std::string denial_line(const policy::Enforcement& enforcement, const Event& eve
   const policy::Verdict* verdict = verdict_of(enforcement, event);
   const Wording words = wording(event, verdict);
   std::string line =
-      fmt::format("sandbox-run: {} {} [{} {}]", words.verb, call_text(event.audit_arch, event.nr, event.args),
+      fmt::format("sandbox-run: {} {} [{} {}]", words.verb, act_text(event),
                   event.tgid != 0 ? event.tgid : event.tid, escape_for_terminal(comm_of(event), 64));
   if (count > 1) line += fmt::format(" ×{}", count);
   line += words.result;

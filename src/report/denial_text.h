@@ -15,6 +15,9 @@ std::string rule_text(const policy::RuleRef& rule);
 // The rule behind an event; nullptr if the index is outside the table, which would be an internal error.
 const policy::Verdict* verdict_of(const policy::Enforcement& enforcement, const Event& event);
 
+// "openat /etc/shadow for reading" where the event names its object, else the call with its arguments.
+std::string act_text(const Event& event);
+
 // comm up to its terminator.
 std::string_view comm_of(const Event& event);
 

@@ -156,7 +156,7 @@ void append_event_record(std::string& out, const policy::Enforcement& enforcemen
       append(out, "\"{:#x}\"", event.args[i]);
   }
   out += ']';
-  append_text(out, "text", call_text(event.audit_arch, event.nr, event.args));
+  append_text(out, "text", act_text(event));
   append_text(out, "verdict", verdict_word(event.outcome));
   append_answer(out, verdict, event);
   append(out, ",\"repeats\":{}", event.repeats);

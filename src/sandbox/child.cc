@@ -84,6 +84,10 @@ void run_child(const ChildArguments& arguments) {
   for (const int fd : plan.kept_descriptors)
     if (fcntl(fd, F_SETFD, 0) != 0) fail(page, Step::kDescriptors, errno);
 
+  // The supervisor reads the path of the first execve too, and a copy of an undumpable process is as unreadable as that is.
+  // Nothing that could profit runs yet, and what this process becomes is dumpable or not by its own file.
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) fail(page, Step::kParent, errno);
+
   // A refused execve is reported under the program's name, not under ours.
   prctl(PR_SET_NAME, arguments.name, 0, 0, 0);
   if (has_ended(arguments.guard_pidfd)) fail(page, Step::kParent, ESRCH);

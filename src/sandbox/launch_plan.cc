@@ -25,6 +25,8 @@ std::vector<std::string> LaunchPlan::describe() const {
   for (const std::string& path : control_mounts) lines.push_back("read-only there: " + escape_for_terminal(path));
   if (restrict_capabilities) lines.push_back("capabilities: only " + joined(capability_names(capabilities)));
   lines.push_back("no_new_privs: set-user-id programs and sudo gain no rights here");
+  if (landlock.handled_fs != 0 || landlock.handled_net != 0)
+    lines.push_back("Landlock domain: " + std::to_string(landlock.paths.size()) + " grants for paths, " + std::to_string(landlock.ports.size()) + " for ports; everything else of what it handles is refused");
   if (scope_signals) lines.push_back("Landlock domain: signals and ptrace reach only the sandbox's own processes");
   std::string descriptors = "descriptors: 0 1 2";
   for (const int fd : kept_descriptors) descriptors += " " + std::to_string(fd);

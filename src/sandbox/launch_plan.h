@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "bpf/instruction.h"
+#include "policy/landlock_plan.h"
 
 namespace srun::sandbox {
 
@@ -22,6 +23,7 @@ struct LaunchPlan {
   std::string directory;                // --chdir; empty: stay
   std::vector<int> kept_descriptors;    // beyond 0-2
   sigset_t signal_mask{};               // the caller's, restored before exec
+  policy::LandlockPlan landlock;        // files and ports
   bool scope_signals = false;           // Landlock domain with the signal scope (ABI 6)
   bool private_mounts = false;          // root: masked /proc and /sys (H7)
   std::vector<std::string> control_mounts;  // made read-only then: the same files, mounted elsewhere

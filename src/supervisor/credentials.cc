@@ -71,6 +71,9 @@ Identity::Identity() {
 }
 
 bool Identity::set_effective(uint64_t capabilities) {
+  // The task's memory and /proc entries are still to be read under its identity, and it may not be dumpable. For the acts
+  // themselves this one counts on procfs only, where the walk decides by hand whose entries are entered.
+  capabilities |= uint64_t{1} << CAP_SYS_PTRACE;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   for (int half = 0; half < 2; ++half) {

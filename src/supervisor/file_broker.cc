@@ -361,8 +361,8 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   FileAccess destination = FileAccess::kCreate;
   if (exchange) source |= FileAccess::kCreate;
   struct stat existing {};
-  if (exchange || (!links && walked_[1].parent && fstatat(walked_[1].parent.get(), walked_[1].name.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0))
-    destination |= FileAccess::kRemove;
+  const bool replaces = !links && walked_[1].parent && fstatat(walked_[1].parent.get(), walked_[1].name.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0;
+  if (exchange || replaces) destination |= FileAccess::kRemove;
   // Both may pass in the kernel, or we do it: never one so and one so.
   bool kernel_grants = true;
   for (const auto& [which, access] : {std::pair<size_t, FileAccess>{0, source}, {1, destination}}) {
@@ -373,7 +373,12 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
     }
   }
   if (!walked_[0].nameless) {
-    if (const auto refused = files_.matcher->decide_move(walked_[0].canonical(), walked_[1].canonical(), exchange)) {
+    struct stat moved {};
+    // What can't be looked at counts as a directory: the stricter question.
+    const bool looked = walked_[0].object ? fstat(walked_[0].object.get(), &moved) == 0
+                                          : walked_[0].parent && fstatat(walked_[0].parent.get(), walked_[0].name.data(), &moved, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool directory = !looked || S_ISDIR(moved.st_mode) || (exchange && S_ISDIR(existing.st_mode));
+    if (const auto refused = files_.matcher->decide_move(walked_[0].canonical(), walked_[1].canonical(), exchange, directory)) {
       if (refused->effect == FileEffect::kDeny) return refuse(*refused, 0, source);
     }
   }

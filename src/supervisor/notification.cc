@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -80,7 +81,16 @@ int Notification::inject_and_answer(BorrowedFd fd, bool close_on_exec) const {
   request.flags = SECCOMP_ADDFD_FLAG_SEND;
   request.srcfd = static_cast<uint32_t>(fd.get());
   request.newfd_flags = close_on_exec ? O_CLOEXEC : 0;
-  return ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &request) >= 0 ? 0 : errno;
+  // The ioctl waits, interruptibly, until the task has taken the descriptor, but marks the notification as answered with 0
+  // before that (kernel/seccomp.c, seccomp_notify_addfd): interrupted, it would leave the task with descriptor 0 for an
+  // open that gave it none. So no signal of ours may come in between.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &request) >= 0 ? 0 : errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
 }
 
 bool Notification::send(const Answer& answer) const {
