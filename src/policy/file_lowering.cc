@@ -149,7 +149,7 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const LoweringOp
   // Executing has no on-behalf form (H9), and making a socket's name no call of its own: both are Landlock's.
   const bool executes = has_verb(stack, FileVerb::kExecute);
   if (options.landlock_abi < 1) {
-    if (executes) return failure(PolicyError{{}, 0, {}, "files: an execute list needs Landlock, which this kernel does not offer (H32)", "leave out \"execute\""});
+    if (executes) return failure(PolicyError{{}, 0, {}, "files: an execute list needs Landlock, which this kernel does not offer; leave out \"execute\"", {}});
     out.notes.push_back("without Landlock a socket can be bound to a name in any directory where permissions allow it");
     return {};
   }

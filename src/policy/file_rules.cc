@@ -127,7 +127,7 @@ struct Expander {
       const std::string* value = nullptr;
       for (const auto& [variable, text_of] : known)
         if (variable == name) value = &text_of;
-      if (value == nullptr) return failure(entry_error(entry, "unknown variable ${" + name + "}", "${CWD} ${HOME} ${TMPDIR} ${USER} ${POLICY_DIR} ${RUNNER_TEMP}"));
+      if (value == nullptr) return failure(entry_error(entry, "unknown variable ${" + name + "}; known are ${CWD} ${HOME} ${TMPDIR} ${USER} ${POLICY_DIR} ${RUNNER_TEMP}"));
       if (value->empty()) return failure(entry_error(entry, "${" + name + "} is not set or empty"));
       // What a variable holds is a name, never a pattern.
       if (is_wild(*value) || value->find_first_of("{}") != std::string::npos)
@@ -136,7 +136,7 @@ struct Expander {
       at += value->size();
     }
     if (!out.starts_with('/'))
-      return failure(entry_error(entry, "\"" + entry.text + "\" is a relative path", "${CWD}/" + entry.text + " or ${POLICY_DIR}/" + entry.text));
+      return failure(entry_error(entry, "\"" + entry.text + "\" is a relative path; write ${CWD}/" + entry.text + " or ${POLICY_DIR}/" + entry.text));
     return out;
   }
 };
@@ -200,7 +200,7 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
     if (verb == kFileVerbs) {
       for (const std::string_view later : kLaterVerbs)
         if (later == list.key()) return failure(list.error("\"" + list.key() + "\" is not enforced by this version yet"));
-      return failure(list.error("unknown key \"" + list.key() + "\"", "read write execute read-only deny log"));
+      return failure(list.error("unknown key \"" + list.key() + "\"; known are read, write, execute, read-only, deny, log"));
     }
     if (!list.is_array()) return failure(list.error("expected a list of paths"));
     files.present[verb] = true;
@@ -226,7 +226,7 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
             if (!error) return failure(std::move(error.error()));
             entry.error = *error;
           } else {
-            return failure(member.error("unknown key \"" + member.key() + "\"", entry.verb == FileVerb::kDeny ? "path errno reason" : "path reason"));
+            return failure(member.error("unknown key \"" + member.key() + "\"; known are path, reason" + (entry.verb == FileVerb::kDeny ? ", errno" : "")));
           }
         }
         path = item.find("path");
@@ -236,7 +236,7 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
         return failure(path->error("expected a path, or an object with one"));
       entry.text = path->string();
       if (entry.text.front() == '@' && find_path_group(entry.text) == nullptr)
-        return failure(path->error("unknown group of paths \"" + entry.text + "\"", "@system @devices @toolchains @secrets @project-hooks"));
+        return failure(path->error("unknown group of paths \"" + entry.text + "\"; known are @system @devices @toolchains @secrets @project-hooks"));
       files.entries.push_back(std::move(entry));
     }
   }
