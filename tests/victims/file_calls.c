@@ -130,7 +130,8 @@ static long c20(void) {
   long v = r(readlink(P, b, sizeof b));
   // The number of the process differs from run to run.
   if (v > 0 && strncmp(P, "/proc/self", 10) == 0 && P[10] == '\0') { b[v] = 0; return atoi(b) == getpid() ? 1 : -99; }
-  if (v > 0 && strncmp(P, "/", 1) != 0) printf(" %.*s ", (int)v, b);
+  // The tree itself lies elsewhere in each run.
+  if (v > 0 && strncmp(P, "/", 1) != 0 && b[0] != '/') printf(" %.*s ", (int)v, b);
   return v;
 }
 static long c21(void) { char b[3]; long v = r(readlinkat(AT_FDCWD, P, b, 2)); return v; }
