@@ -83,6 +83,7 @@ class StackMatcher final : public FileMatcher {
         made.verbs.push_back(entry.verb);
         made.errors.push_back(entry.error != 0 ? entry.error : EACCES);
         made.verdicts.push_back(layer.entries[i]);
+        for (const FileIdentity& identity : entry.objects) objects_.push_back({identity, made.errors.back(), layer.entries[i]});
         for (const std::string& pattern : entry.patterns)
           made.patterns.push_back({pattern, pattern.find_first_of("*?[") != std::string::npos, depth_of(pattern), i});
       }
@@ -107,8 +108,13 @@ class StackMatcher final : public FileMatcher {
     return strictest;
   }
 
-  std::optional<FileDecision> decide_object(const FileIdentity&, FileAccess) const override { return std::nullopt; }
-  bool has_objects() const override { return false; }
+  std::optional<FileDecision> decide_object(const FileIdentity& object, FileAccess wanted) const override {
+    if (options_.audit || wanted == FileAccess::kMetadata) return std::nullopt;
+    for (const Protected& one : objects_)
+      if (one.identity == object) return denial(one.error, one.verdict);
+    return std::nullopt;
+  }
+  bool has_objects() const override { return !objects_.empty(); }
 
   std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange, bool directory) const override {
     if (options_.audit) return std::nullopt;
@@ -238,7 +244,14 @@ class StackMatcher final : public FileMatcher {
     return denial(EACCES, layer.unmatched[verb]);
   }
 
+  struct Protected {
+    FileIdentity identity;
+    int32_t error = 0;
+    bpf::VerdictId verdict{};
+  };
+
   FileMatcherOptions options_;
+  std::vector<Protected> objects_;
   std::vector<Layer> layers_;
   std::vector<std::string> devices_;
 };

@@ -1,6 +1,7 @@
 #include "policy/file_rules.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -271,6 +272,10 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
         if (entry.verb == FileVerb::kWrite && (text == "${CWD}" || text == "${CWD}/") &&
             (real == "/" || real == context.home || (context.home + "/").starts_with(real + "/")))
           return failure(entry_error(entry, "${CWD} is " + real + ": not given for writing where it is /, the home directory or above it"));
+        // A second link of a denied file is denied, too. Of a directory only the names below it are.
+        struct stat status {};
+        if (entry.verb == FileVerb::kDeny && !is_wild(real) && stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+          entry.objects.push_back({status.st_dev, status.st_ino});
         // Both names lead there: what is denied by one must not be reached by the other.
         if (real != plain && std::find(entry.patterns.begin(), entry.patterns.end(), plain) == entry.patterns.end()) entry.patterns.push_back(plain);
         if (std::find(entry.patterns.begin(), entry.patterns.end(), real) == entry.patterns.end()) entry.patterns.push_back(std::move(real));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "policy/files.h"
 #include "policy/json_document.h"
 #include "policy/policy_error.h"
 
@@ -19,6 +20,7 @@ struct FileEntry {
   FileVerb verb = FileVerb::kRead;
   std::string text;                   // as written: "@secrets", "~/x"
   std::vector<std::string> patterns;  // absolute; filled by resolve_files()
+  std::vector<FileIdentity> objects;  // of a deny: the files that its plain patterns name now (H8)
   int32_t error = 0;                  // of a deny that names one; 0: EACCES
   std::string reason;
   std::string file;  // where it stands
