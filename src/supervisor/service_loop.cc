@@ -137,7 +137,7 @@ void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRe
   event.outcome = answer.outcome;
   event.answer = static_cast<int32_t>(answer.value);
   const std::string_view object = reported_part(answer.object);
-  std::memcpy(event.object, object.data(), object.size());
+  if (!object.empty()) std::memcpy(event.object, object.data(), object.size());
   event.object_length = static_cast<uint16_t>(object.size());
   event.object_cut = object.size() < answer.object.size();
   event.access = answer.access;
