@@ -1,8 +1,6 @@
 #include "kernel/sys.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,15 +62,11 @@ constexpr int kRuleNetPort = 2;      // LANDLOCK_RULE_NET_PORT, ABI 4
 constexpr uint64_t kFileRights = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
 }  // namespace
 
-Result<void> landlock_grant_path(BorrowedFd ruleset, const std::string& path, uint64_t rights) {
-  const UniqueFd object(open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!object) return errno_failure(errno, "open", path);
-  struct stat status {};
-  if (fstat(object.get(), &status) != 0) return errno_failure(errno, "stat", path);
+Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory, const std::string& path, uint64_t rights) {
   struct __attribute__((packed)) {
     uint64_t allowed_access;
     int32_t parent_fd;
-  } rule{S_ISDIR(status.st_mode) ? rights : rights & kFileRights, object.get()};
+  } rule{directory ? rights : rights & kFileRights, object.get()};
   if (rule.allowed_access == 0) return {};
   if (syscall(kLandlockAddRule, ruleset.get(), kRulePathBeneath, &rule, 0) != 0) return errno_failure(errno, "landlock_add_rule", path);
   return {};

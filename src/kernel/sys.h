@@ -42,8 +42,9 @@ inline constexpr uint64_t kLandlockScopeSignal = 1u << 1;        // ABI 6, Linux
 // A ruleset without rules yet: what it handles is denied until a rule grants it. With scopes alone signals and ptrace stay
 // inside the domain.
 [[nodiscard]] Result<UniqueFd> landlock_ruleset(uint64_t handled_fs, uint64_t handled_net, uint64_t scopes);
-// Grants `rights` below the object `path`, for a file on it; rights that a file can't have are left out.
-[[nodiscard]] Result<void> landlock_grant_path(BorrowedFd ruleset, const std::string& path, uint64_t rights);
+// Grants `rights` below the directory `object`, or on the file; rights that a file can't have are left out then. `path` is
+// for messages.
+[[nodiscard]] Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory, const std::string& path, uint64_t rights);
 [[nodiscard]] Result<void> landlock_grant_port(BorrowedFd ruleset, uint16_t port, uint64_t rights);
 
 // A thread's affinity mask, up to 1024 CPUs. `tid` 0 is the caller.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -15,9 +16,14 @@ namespace {
 constexpr uint64_t kOPath = 010000000;             // the same on x86-64 and aarch64
 constexpr uint64_t kMfdNoexecSeal = 8;             // Linux 6.3
 constexpr uint64_t kPrSetDumpable = 4;
-constexpr uint64_t kFsIocSetflags = 0x40086602;
-constexpr uint64_t kFsIoc32Setflags = 0x40046602;
-constexpr uint64_t kFsIocFssetxattr = 0x401c5820;
+// ioctl types (bits 8-15 of a request) of file systems: many of their requests change a file, or make a second name for
+// what lies below it (snapshots), through a descriptor that was opened for reading (H35).
+constexpr uint64_t kFileSystemTypes[] = {'f', 'v', 'X', 0x94, 0xbc};
+constexpr uint64_t kIoctlType = 0xff00;
+// Those that only look, or write through a descriptor that is open for writing: FS_IOC_GETFLAGS (64 and 32 bit),
+// FS_IOC_GETVERSION (both), FS_IOC_FSGETXATTR, FS_IOC_FIEMAP, FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_GETFSLABEL.
+constexpr uint64_t kHarmlessIoctls[] = {0x80086601, 0x80046601, 0x80087601, 0x80047601, 0x801c581f,
+                                        0xc020660b, 0x40049409, 0x4020940d, 0xc0189436, 0x81009431};
 constexpr uint64_t kLandlockExecute = 1 << 0;      // LANDLOCK_ACCESS_FS_EXECUTE, ABI 1
 constexpr uint64_t kLandlockMakeSock = 1 << 9;     // LANDLOCK_ACCESS_FS_MAKE_SOCK, ABI 1
 
@@ -56,7 +62,76 @@ bool has_verb(const PolicyStack& stack, FileVerb verb) {
   });
 }
 
-bool is_wild(const std::string& pattern) { return pattern.find_first_of("*?[") != std::string::npos; }
+bool is_below(const std::string& path, const std::string& top) {
+  return top == "/" || path == top || path.starts_with(top + "/");
+}
+
+// A pattern that takes away can match at or below `top`: by its part without wildcards, which is all that is certain.
+bool wild_below(const FilePattern& pattern, const std::string& top) {
+  if (!pattern.wild) return false;
+  const size_t slash = pattern.text.rfind('/', pattern.text.find_first_of("*?["));
+  const std::string literal = slash == 0 ? "/" : pattern.text.substr(0, slash);
+  return is_below(literal, top) || is_below(top, literal);
+}
+
+// Sockets' names: where a list grants creating, but for what is taken away below. One pattern that takes away and could
+// match there withholds the whole.
+void grant_sockets(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher, LandlockPlan& plan) {
+  plan.handled_fs |= kLandlockMakeSock;
+  for (const FilesSection* section : sections)
+    for (const FileEntry& entry : section->entries) {
+      if (entry.verb != FileVerb::kWrite && entry.verb != FileVerb::kLog) continue;
+      for (const FilePattern& pattern : entry.patterns) {
+        if (pattern.wild || matcher.decide(pattern.text, FileAccess::kCreate).effect == FileEffect::kDeny) continue;
+        LandlockPlan::PathGrant grant{pattern.text, kLandlockMakeSock, {}};
+        bool withheld = false;
+        for (const FilesSection* other : sections)
+          for (const FileEntry& taking : other->entries) {
+            if (taking.verb != FileVerb::kDeny && taking.verb != FileVerb::kReadOnly) continue;
+            for (const FilePattern& taken : taking.patterns) {
+              withheld = withheld || wild_below(taken, pattern.text);
+              if (!taken.wild && is_below(taken.text, pattern.text)) grant.except.push_back(taken.text);
+            }
+          }
+        if (!withheld) plan.paths.push_back(std::move(grant));
+      }
+    }
+}
+
+// Executing: what the lists say (without an execute list, what is readable), around denied programs.
+Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher, LandlockPlan& plan) {
+  std::vector<std::string> programs;
+  bool lists = false;
+  for (const FilesSection* section : sections) {
+    lists = lists || section->present[static_cast<size_t>(FileVerb::kExecute)] || section->present[static_cast<size_t>(FileVerb::kRead)];
+    for (const FileEntry& entry : section->entries) programs.insert(programs.end(), entry.programs.begin(), entry.programs.end());
+  }
+  if (!lists && programs.empty()) return {};
+  plan.handled_fs |= kLandlockExecute;
+  const auto grant = [&](const std::string& path) {
+    LandlockPlan::PathGrant made{path, kLandlockExecute, {}};
+    for (const std::string& program : programs)
+      if (is_below(program, path) && matcher.decide(program, FileAccess::kExecute).effect == FileEffect::kDeny) made.except.push_back(program);
+    plan.paths.push_back(std::move(made));
+  };
+  if (!lists) grant("/");
+  for (const FilesSection* section : sections) {
+    const bool own = section->present[static_cast<size_t>(FileVerb::kExecute)];
+    if (!own && !section->present[static_cast<size_t>(FileVerb::kRead)]) continue;
+    for (const FileEntry& entry : section->entries) {
+      const bool grants = own ? entry.verb == FileVerb::kExecute
+                              : entry.verb == FileVerb::kRead || entry.verb == FileVerb::kWrite;
+      if (!grants && entry.verb != FileVerb::kLog) continue;
+      for (const FilePattern& pattern : entry.patterns) {
+        if (pattern.wild && entry.verb == FileVerb::kExecute)
+          return failure(PolicyError{entry.file, entry.line, entry.pointer,
+                                     "\"" + entry.text + "\": executing is enforced by the kernel, which knows no patterns", {}});
+        if (!pattern.wild && matcher.decide(pattern.text, FileAccess::kExecute).effect != FileEffect::kDeny) grant(pattern.text);
+      }
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -65,7 +140,7 @@ bool restricts_files(const PolicyStack& stack) {
                      [](const StackLayer& layer) { return layer.policy != nullptr && layer.policy->files.has_value(); });
 }
 
-std::vector<Rule> file_rules(const PolicyStack& stack) {
+std::vector<Rule> file_rules(const PolicyStack& stack, bool audit) {
   if (!restricts_files(stack)) return {};
   const ActionSpec ask{Action::kCheck, 0, Check::kFile};
   const ActionSpec refuse{Action::kErrno, EPERM, Check::kNone};
@@ -85,11 +160,13 @@ std::vector<Rule> file_rules(const PolicyStack& stack) {
     list.add({"stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat"}, ask);
     list.add({"getxattr", "lgetxattr", "listxattr", "llistxattr", "chdir", "fchdir"}, ask);
   }
+  if (audit) return list.take();
   // Newer forms, for which every program has an older one to fall back on.
   list.add({"setxattrat", "removexattrat", "file_setattr"}, absent);
   list.add({"fanotify_mark", "chroot"}, refuse);
-  // Inode flags change a file through any descriptor (H35).
-  list.add({"ioctl"}, refuse, {test(1, bpf::CompareOp::kIn, {kFsIocSetflags, kFsIoc32Setflags, kFsIocFssetxattr})});
+  list.add({"ioctl"}, {}, {test(1, bpf::CompareOp::kIn, {std::begin(kHarmlessIoctls), std::end(kHarmlessIoctls)})});
+  for (const uint64_t type : kFileSystemTypes)
+    list.add({"ioctl"}, refuse, {test(1, bpf::CompareOp::kMasked, {type << 8}, kIoctlType)});
   // The supervisor must be able to read what it decides about (H34): said to have worked, without effect.
   list.add({"prctl"}, {Action::kReturn, 0, Check::kNone}, {test(0, bpf::CompareOp::kEqual, {kPrSetDumpable})});
   if (has_verb(stack, FileVerb::kExecute)) {
@@ -143,41 +220,20 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const LoweringOp
   }
   out.files.present = true;
   out.files.broker = true;
+  out.files.audit = options.audit;
   out.files.matcher = make_file_matcher(layers, {options.audit});
   if (options.audit) return {};
 
   // Executing has no on-behalf form (H9), and making a socket's name no call of its own: both are Landlock's.
-  const bool executes = has_verb(stack, FileVerb::kExecute);
   if (options.landlock_abi < 1) {
-    if (executes) return failure(PolicyError{{}, 0, {}, "files: an execute list needs Landlock, which this kernel does not offer; leave out \"execute\"", {}});
-    out.notes.push_back("without Landlock a socket can be bound to a name in any directory where permissions allow it");
+    if (has_verb(stack, FileVerb::kExecute))
+      return failure(PolicyError{{}, 0, {}, "files: an execute list needs Landlock, which this kernel does not offer; leave out \"execute\"", {}});
+    out.warnings.emplace_back("without Landlock, which this kernel does not offer, the files section does not keep unreadable or denied "
+                              "programs from being executed, nor sockets from getting names");
     return {};
   }
-  out.landlock.handled_fs = kLandlockMakeSock | (executes ? kLandlockExecute : 0);
-  for (const FilesSection* section : sections) {
-    for (const FileEntry& entry : section->entries) {
-      uint64_t rights = 0;
-      FileAccess access = FileAccess::kNone;
-      if (entry.verb == FileVerb::kExecute) {
-        rights = kLandlockExecute;
-        access = FileAccess::kExecute;
-      } else if (entry.verb == FileVerb::kWrite || entry.verb == FileVerb::kLog) {
-        rights = kLandlockMakeSock;
-        access = FileAccess::kCreate;
-      } else {
-        continue;
-      }
-      for (const std::string& pattern : entry.patterns) {
-        if (is_wild(pattern)) {
-          if (entry.verb == FileVerb::kExecute)
-            return failure(PolicyError{entry.file, entry.line, entry.pointer, "\"" + entry.text + "\": executing is enforced by the kernel, which knows no patterns", {}});
-          continue;
-        }
-        if (out.files.matcher->decide(pattern, access).effect != FileEffect::kDeny) out.landlock.paths.push_back({pattern, rights});
-      }
-    }
-  }
-  return {};
+  grant_sockets(sections, *out.files.matcher, out.landlock);
+  return grant_executing(sections, *out.files.matcher, out.landlock);
 }
 
 }  // namespace srun::policy

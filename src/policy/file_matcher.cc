@@ -58,6 +58,8 @@ int deepest(std::string_view pattern, std::string_view path, int depth) {
   return depth;
 }
 
+constexpr FileAccess kChanges = FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
+
 struct Compiled {
   std::string pattern;
   bool wild = false;
@@ -83,9 +85,10 @@ class StackMatcher final : public FileMatcher {
         made.verbs.push_back(entry.verb);
         made.errors.push_back(entry.error != 0 ? entry.error : EACCES);
         made.verdicts.push_back(layer.entries[i]);
-        for (const FileIdentity& identity : entry.objects) objects_.push_back({identity, made.errors.back(), layer.entries[i]});
-        for (const std::string& pattern : entry.patterns)
-          made.patterns.push_back({pattern, pattern.find_first_of("*?[") != std::string::npos, depth_of(pattern), i});
+        for (const FileIdentity& identity : entry.objects)
+          objects_.push_back({identity, entry.verb == FileVerb::kReadOnly, made.errors.back(), layer.entries[i]});
+        for (const FilePattern& pattern : entry.patterns)
+          made.patterns.push_back({pattern.text, pattern.wild, depth_of(pattern.text), i});
       }
     }
     for (const std::string& line : *find_path_group("@devices")) devices_.push_back(line);
@@ -102,7 +105,7 @@ class StackMatcher final : public FileMatcher {
       if (strictest.effect == FileEffect::kDeny) strictest.effect = FileEffect::kLog;
       strictest.kernel_grants = true;
     } else if (wanted == FileAccess::kExecute && strictest.effect != FileEffect::kDeny) {
-      // Executing has no on-behalf form: where a list restricts it, Landlock enforces the list.
+      // Executing has no on-behalf form: what restricts it, Landlock enforces (file_lowering.h).
       strictest.kernel_grants = true;
     }
     return strictest;
@@ -111,10 +114,21 @@ class StackMatcher final : public FileMatcher {
   std::optional<FileDecision> decide_object(const FileIdentity& object, FileAccess wanted) const override {
     if (options_.audit || wanted == FileAccess::kMetadata) return std::nullopt;
     for (const Protected& one : objects_)
-      if (one.identity == object) return denial(one.error, one.verdict);
+      if (one.identity == object && (!one.read_only || has(wanted, kChanges))) return denial(one.error, one.verdict);
     return std::nullopt;
   }
   bool has_objects() const override { return !objects_.empty(); }
+
+  std::optional<FileDecision> decide_alias(std::string_view name, FileAccess wanted) const override {
+    if (options_.audit || wanted == FileAccess::kMetadata) return std::nullopt;
+    for (const Layer& layer : layers_) {
+      const FileDecision decision = decide_in(layer, name, wanted);
+      if (decision.effect != FileEffect::kDeny) continue;
+      // An entry that takes away, not the absence of one that grants: a link may well stand where nothing else is granted.
+      if (std::find(layer.unmatched.begin(), layer.unmatched.end(), decision.verdict) == layer.unmatched.end()) return decision;
+    }
+    return std::nullopt;
+  }
 
   std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange, bool directory) const override {
     if (options_.audit) return std::nullopt;
@@ -183,7 +197,6 @@ class StackMatcher final : public FileMatcher {
   }
 
   FileDecision decide_in(const Layer& layer, std::string_view path, FileAccess wanted) const {
-    constexpr FileAccess kChanges = FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
     FileDecision strictest;
     strictest.effect = FileEffect::kAllow;
     const auto stricter = [&strictest](const FileDecision& decision) {
@@ -246,6 +259,7 @@ class StackMatcher final : public FileMatcher {
 
   struct Protected {
     FileIdentity identity;
+    bool read_only = false;
     int32_t error = 0;
     bpf::VerdictId verdict{};
   };

@@ -1,13 +1,16 @@
 #include "policy/file_rules.h"
 
+#include <dirent.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "kernel/constants.h"
@@ -20,6 +23,7 @@ namespace {
 constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read", "write", "execute", "read-only", "deny", "log"};
 constexpr std::array<std::string_view, 2> kLaterVerbs = {"ask", "redirect"};
 constexpr size_t kMaxPatterns = 4096;
+constexpr size_t kMaxScanned = 20000;  // directory entries looked at below one denied path
 
 // One table, printed by `sandbox-policy show`. A group stands for its lines; "@path-homes" for the directories of PATH below
 // the home directory.
@@ -47,7 +51,25 @@ PolicyError entry_error(const FileEntry& entry, std::string message, std::string
   return PolicyError{entry.file, entry.line, entry.pointer, std::move(message), std::move(suggestion)};
 }
 
-bool is_wild(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+bool is_wildcard(char c) { return c == '*' || c == '?' || c == '['; }
+bool is_wild(std::string_view text) { return std::any_of(text.begin(), text.end(), is_wildcard); }
+
+// Whether something at or below `path` can be executed. What can't be looked at, or is more than `budget` entries, counts
+// as a program: the stricter answer.
+bool holds_program(const std::string& path, size_t& budget) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return errno != ENOENT;
+  if (S_ISREG(status.st_mode)) return (status.st_mode & 0111) != 0;
+  if (!S_ISDIR(status.st_mode)) return false;
+  const std::unique_ptr<DIR, decltype([](DIR* directory) { closedir(directory); })> directory(opendir(path.c_str()));
+  if (!directory) return true;
+  while (const dirent* const entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (budget == 0 || holds_program(path + "/" + entry->d_name, --budget)) return true;
+  }
+  return false;
+}
 
 // "{a,b}" → both; nested braces from the outside in. False: a brace without its partner.
 bool expand_braces(const std::string& text, std::vector<std::string>& out) {
@@ -265,20 +287,31 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
       if (!expand_braces(*expanded, patterns)) return failure(entry_error(entry, "\"" + entry.text + "\": a brace without its partner, or too many choices"));
       for (const std::string& pattern : patterns) {
         const std::string plain = normalised(pattern);
+        const bool wild = is_wild(plain);
         bool exists = false;
-        std::string real = canonical(plain, exists);
+        const std::string real = canonical(plain, exists);
+        // The part without wildcards was resolved; what it led to can't be told from a pattern any more.
+        if (wild && std::count_if(real.begin(), real.end(), is_wildcard) != std::count_if(plain.begin(), plain.end(), is_wildcard))
+          return failure(entry_error(entry, "\"" + entry.text + "\" leads to " + real + " by a symbolic link, which would be read as another pattern"));
         if (!exists && !group) notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + plain + " does not exist now; the entry holds if it appears");
         // Writing everywhere below home, or everywhere, is never what a list of paths means.
-        if (entry.verb == FileVerb::kWrite && (text == "${CWD}" || text == "${CWD}/") &&
+        if (entry.verb == FileVerb::kWrite && text.starts_with("${CWD}") && plain == normalised(context.directory) &&
             (real == "/" || real == context.home || (context.home + "/").starts_with(real + "/")))
           return failure(entry_error(entry, "${CWD} is " + real + ": not given for writing where it is /, the home directory or above it"));
-        // A second link of a denied file is denied, too. Of a directory only the names below it are.
-        struct stat status {};
-        if (entry.verb == FileVerb::kDeny && !is_wild(real) && stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode))
-          entry.objects.push_back({status.st_dev, status.st_ino});
+        if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild) {
+          // A second link of a file that is named is meant as well. Of a directory only the names below it are.
+          struct stat status {};
+          if (stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode)) entry.objects.push_back({status.st_dev, status.st_ino});
+          size_t budget = kMaxScanned;
+          if (entry.verb == FileVerb::kDeny && exists && holds_program(real, budget)) {
+            entry.programs.push_back(real);
+            if (S_ISREG(status.st_mode) && status.st_nlink > 1)
+              notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + real + " has other links; under those it can still be run as an interpreter");
+          }
+        }
         // Both names lead there: what is denied by one must not be reached by the other.
-        if (real != plain && std::find(entry.patterns.begin(), entry.patterns.end(), plain) == entry.patterns.end()) entry.patterns.push_back(plain);
-        if (std::find(entry.patterns.begin(), entry.patterns.end(), real) == entry.patterns.end()) entry.patterns.push_back(std::move(real));
+        for (const FilePattern& made : {FilePattern{plain, wild}, FilePattern{real, wild}})
+          if (std::find(entry.patterns.begin(), entry.patterns.end(), made) == entry.patterns.end()) entry.patterns.push_back(made);
         if (entry.patterns.size() > kMaxPatterns) return failure(entry_error(entry, "\"" + entry.text + "\" stands for too many paths"));
       }
     }

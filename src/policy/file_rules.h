@@ -16,11 +16,19 @@ namespace srun::policy {
 enum class FileVerb : uint8_t { kRead, kWrite, kExecute, kReadOnly, kDeny, kLog };
 inline constexpr size_t kFileVerbs = 6;
 
+// "Wild" is decided by what is written: a place that a link leads to may have "[" or "*" in its name and is no pattern.
+struct FilePattern {
+  std::string text;  // absolute
+  bool wild = false;
+  friend bool operator==(const FilePattern&, const FilePattern&) = default;
+};
+
 struct FileEntry {
   FileVerb verb = FileVerb::kRead;
   std::string text;                   // as written: "@secrets", "~/x"
-  std::vector<std::string> patterns;  // absolute; filled by resolve_files()
-  std::vector<FileIdentity> objects;  // of a deny: the files that its plain patterns name now (H8)
+  std::vector<FilePattern> patterns;  // filled by resolve_files()
+  std::vector<FileIdentity> objects;  // of a deny or read-only: the files that its plain patterns name now (H8)
+  std::vector<std::string> programs;  // of a deny: those of its plain patterns that are or hold something executable now
   int32_t error = 0;                  // of a deny that names one; 0: EACCES
   std::string reason;
   std::string file;  // where it stands

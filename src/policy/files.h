@@ -60,6 +60,9 @@ class FileMatcher {
   virtual FileDecision decide(std::string_view path, FileAccess wanted) const = 0;
   // The same for an object that was reached under another name: a denial if it is one of the protected ones (H8).
   virtual std::optional<FileDecision> decide_object(const FileIdentity& object, FileAccess wanted) const = 0;
+  // A name with a symbolic link in it, as it was before the link was followed: a denial if an entry that takes away means
+  // that name.
+  virtual std::optional<FileDecision> decide_alias(std::string_view name, FileAccess wanted) const = 0;
   // True if decide_object() can ever say something: else nobody needs to look up identities.
   virtual bool has_objects() const = 0;
   // H2: moving or linking `from` to `to` (both canonical; `exchange` swaps them; `directory`: one of them is one). A denial (EACCES on a protected object,
@@ -86,6 +89,7 @@ struct Mask {
 // What the files sections make of a run.
 struct FileEnforcement {
   bool present = false;  // some layer has "files": matcher is set
+  bool audit = false;    // --audit: everything is let go on, and recorded if it would have been denied
   std::shared_ptr<const FileMatcher> matcher;
   std::vector<Redirect> redirects;
   std::vector<Mask> masks;

@@ -79,7 +79,7 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
 
   Policy guard = guard_policy(options, lifted);
   // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
-  for (Rule& rule : file_rules(stack)) guard.rules.push_back(std::move(rule));
+  for (Rule& rule : file_rules(stack, options.audit)) guard.rules.push_back(std::move(rule));
   out.layers.push_back({guard.name, guard.description, false});
   out.rules.push_back(lower_guard(guard, to));
   for (const StackLayer& layer : stack.layers) {

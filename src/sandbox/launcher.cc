@@ -14,6 +14,7 @@
 
 #include "kernel/sys.h"
 #include "sandbox/child.h"
+#include "sandbox/landlock.h"
 
 namespace srun::sandbox {
 namespace {
@@ -83,19 +84,9 @@ std::optional<Error> LaunchStatus::failure_of_child(const LaunchPlan& plan) cons
 Result<Launched> launch(const LaunchPlan& plan, const LaunchStatus& status, BorrowedFd guard_pidfd) {
   UniqueFd ruleset;
   if (plan.scope_signals || !plan.landlock.empty()) {
-    const uint64_t scopes = plan.landlock.scoped | (plan.scope_signals ? kernel::kLandlockScopeSignal : 0);
-    Result<UniqueFd> made = kernel::landlock_ruleset(plan.landlock.handled_fs, plan.landlock.handled_net, scopes);
+    Result<UniqueFd> made = make_ruleset(plan.landlock, plan.scope_signals ? kernel::kLandlockScopeSignal : 0);
     if (!made) return failure(made.error());
     ruleset = std::move(*made);
-    for (const policy::LandlockPlan::PathGrant& grant : plan.landlock.paths) {
-      const Result<void> granted = kernel::landlock_grant_path(ruleset.borrow(), grant.path, grant.rights);
-      // What is not there (yet) is not granted: --check tells it.
-      if (!granted && granted.error().code != ENOENT && granted.error().code != ENOTDIR) return failure(granted.error());
-    }
-    for (const policy::LandlockPlan::PortGrant& grant : plan.landlock.ports) {
-      const Result<void> granted = kernel::landlock_grant_port(ruleset.borrow(), grant.port, grant.rights);
-      if (!granted) return failure(granted.error());
-    }
   }
   std::vector<char*> argv = pointers(plan.arguments);
   std::vector<char*> envp = pointers(plan.environment);

@@ -21,7 +21,7 @@ enum class ContinueReason : uint8_t {
                      // and is decided then; the kernel does not let such a descriptor be injected
   kKernelEnforces,   // Landlock, mounts or a filter enforce the policy on whatever the call will really touch; what was
                      // read from memory only served to name a denial
-  kNotRestricted,    // nothing that the call can do is restricted in this run (--audit, chdir: see file_broker.h)
+  kNotRestricted,    // --audit, which restricts nothing of the kind; chdir, which grants nothing (file_broker.h)
 };
 
 struct Answer {

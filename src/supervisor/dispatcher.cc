@@ -65,6 +65,8 @@ Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, ui
       answer = check(verdict, notification, task, now);
       // A broker names the rule that decided; a check on processes is its own rule.
       if (verdict.check == policy::Check::kFile || verdict.check == policy::Check::kNetwork) {
+        // Refused without a rule of a section: the check itself is the reason. Verdict 0 is the guard's, never a section's.
+        if (answer.report && answer.verdict == 0) answer.verdict = id;
         if (answer.report && answer.verdict < enforcement_.verdicts.size() && enforcement_.verdicts[answer.verdict].quiet) answer.report = false;
         return answer;
       }

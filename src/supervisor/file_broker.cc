@@ -139,9 +139,13 @@ Answer FileBroker::serve(const Notification& notification) {
     walked.nameless = false;
     walked.wants_directory = false;
     walked.path_length = 0;
+    walked.aliases.clear();
   }
   const ScopeExit own_identity([this] { identity_.restore(); });
-  return finish(serve(notification, *rows_[number]));
+  Answer answer = serve(notification, *rows_[number]);
+  // Under --audit a walk that fails only means that there is nothing to tell; nothing is done on behalf then.
+  if (files_.audit && answer.kind != Answer::Kind::kContinue) answer = Answer::go_on(ContinueReason::kNotRestricted);
+  return finish(answer);
 }
 
 Answer FileBroker::finish(Answer answer) const {
@@ -179,13 +183,16 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
   Walked& walked = walked_[which];
   // What was read belongs to the task that still waits (pitfalls 5.3); nothing has been changed so far.
   if (!notification.valid()) return Answer::fail(EINTR);
-  if (walked.nameless) return std::nullopt;
+  if (walked.nameless) return files_.audit ? std::optional(Answer::go_on(ContinueReason::kNotRestricted)) : std::nullopt;
   FileDecision decision = files_.matcher->decide(walked.canonical(), access);
   if (decision.effect != FileEffect::kDeny && walked.object && files_.matcher->has_objects()) {
     struct stat status {};
     if (fstat(walked.object.get(), &status) != 0) return Answer::refuse(EACCES);
     if (const auto other = files_.matcher->decide_object({status.st_dev, status.st_ino}, access)) decision = *other;
   }
+  for (const std::string& alias : walked.aliases)
+    if (decision.effect != FileEffect::kDeny)
+      if (const auto other = files_.matcher->decide_alias(alias, access)) decision = *other;
   switch (decision.effect) {
     case FileEffect::kDeny: return refuse(decision, which, access);
     case FileEffect::kRedirect: {
@@ -206,7 +213,8 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
       break;
     case FileEffect::kAllow: break;
   }
-  if (decision.kernel_grants) return Answer::go_on(ContinueReason::kKernelEnforces);
+  if (decision.kernel_grants)
+    return Answer::go_on(files_.audit ? ContinueReason::kNotRestricted : ContinueReason::kKernelEnforces);
   return std::nullopt;
 }
 

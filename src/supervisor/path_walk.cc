@@ -58,10 +58,18 @@ bool set_path(Walked& walked, BorrowedFd base, std::string_view name) {
 // fs.protected_symlinks (proc_sys_fs(5)), which the kernel asks only in walks of its own: in a sticky directory that
 // everybody writes to, only links of the follower or of the directory's owner are followed.
 bool link_is_protected(BorrowedFd directory, const struct stat& link) {
+  static const bool on = [] {
+    const UniqueFd file(open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC));
+    char value = '1';
+    return !file || read(file.get(), &value, 1) != 1 || value != '0';
+  }();
+  if (!on) return false;
   struct stat parent {};
   if (fstat(directory.get(), &parent) != 0) return true;
   if ((parent.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH)) return false;
-  return link.st_uid != geteuid() && link.st_uid != parent.st_uid;
+  // setfsuid(2) tells the present one when it is asked for an impossible one.
+  const auto follower = static_cast<uid_t>(syscall(SYS_setfsuid, -1));
+  return link.st_uid != follower && link.st_uid != parent.st_uid;
 }
 
 bool is_number(const char* text) {
@@ -243,6 +251,7 @@ int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, s
       current = std::move(behind);
       continue;
     }
+    size_t length = 0;
     if (!procfs && link_is_protected(current.borrow(), status)) return EACCES;
     std::array<char, PATH_MAX> text;
     ssize_t size = readlinkat(found.get(), "", text.data(), text.size());
@@ -256,6 +265,14 @@ int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, s
     if (size < 0) return errno;
     if (size == 0) return ENOENT;
     if (static_cast<size_t>(size) == text.size()) return ENAMETOOLONG;
+    if (std::array<char, PATH_MAX + NAME_MAX + 2> above; path_of(current.borrow(), above, length)) {
+      std::string alias(above.data(), length == 1 ? 0 : length);
+      alias.append("/").append(component);
+      // With ".." in it the rest is no name below the link.
+      if (next < rest.size() && std::string_view(rest).substr(next).find("..") == std::string_view::npos) alias.append("/").append(rest, next);
+      while (alias.size() > 1 && alias.back() == '/') alias.pop_back();
+      walked.aliases.push_back(std::move(alias));
+    }
     std::string longer(text.data(), static_cast<size_t>(size));
     if (wants_directory && is_last) longer += '/';
     if (next < rest.size()) longer.append("/").append(rest, next);

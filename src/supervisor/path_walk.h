@@ -5,7 +5,9 @@
 
 #include <array>
 #include <climits>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "supervisor/notification.h"
@@ -23,6 +25,8 @@ struct Walked {
   std::array<char, PATH_MAX + NAME_MAX + 2> path{};
   size_t path_length = 0;
   std::string_view canonical() const { return {path.data(), path_length}; }
+  // For each symbolic link that was followed, the name as it was before: what rules say about that holds as well.
+  std::vector<std::string> aliases;
 };
 
 enum class Last : uint8_t {

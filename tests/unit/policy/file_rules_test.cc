@@ -162,13 +162,13 @@ TEST_CASE("files: --audit denies nothing and lets the kernel go on") {
 TEST_CASE("files: variables, the home directory, groups and braces") {
   const auto section = section_of(R"({"read": ["~/x", "${CWD}/y", "${POLICY_DIR}/../z", "/srun-test/{a,b}", "@secrets", "@toolchains"]})");
   REQUIRE(section);
-  CHECK(section->entries[0].patterns == std::vector<std::string>{"/srun-test/home/x"});
-  CHECK(section->entries[1].patterns == std::vector<std::string>{"/srun-test/project/y"});
-  CHECK(section->entries[2].patterns == std::vector<std::string>{"/srun-test/z"});
-  CHECK(section->entries[3].patterns == std::vector<std::string>{"/srun-test/a", "/srun-test/b"});
+  CHECK(section->entries[0].patterns == std::vector<FilePattern>{{"/srun-test/home/x", false}});
+  CHECK(section->entries[1].patterns == std::vector<FilePattern>{{"/srun-test/project/y", false}});
+  CHECK(section->entries[2].patterns == std::vector<FilePattern>{{"/srun-test/z", false}});
+  CHECK(section->entries[3].patterns == std::vector<FilePattern>{{"/srun-test/a", false}, {"/srun-test/b", false}});
   const auto has_pattern = [&](size_t entry, const std::string& pattern) {
     const auto& patterns = section->entries[entry].patterns;
-    return std::find(patterns.begin(), patterns.end(), pattern) != patterns.end();
+    return std::any_of(patterns.begin(), patterns.end(), [&](const FilePattern& one) { return one.text == pattern; });
   };
   CHECK(has_pattern(4, "/srun-test/home/.ssh"));
   CHECK(has_pattern(4, "/srun-test/project/**/.env"));
@@ -183,8 +183,8 @@ TEST_CASE("files: a root that is a symbolic link holds under both names") {
   const auto section = section_of("{\"deny\": [\"" + base + "/link/x\"]}");
   REQUIRE(section);
   const auto& patterns = section->entries[0].patterns;
-  CHECK(std::find(patterns.begin(), patterns.end(), base + "/link/x") != patterns.end());
-  CHECK(std::any_of(patterns.begin(), patterns.end(), [](const std::string& pattern) { return pattern.ends_with("/real/x"); }));
+  CHECK(std::any_of(patterns.begin(), patterns.end(), [&](const FilePattern& one) { return one.text == base + "/link/x"; }));
+  CHECK(std::any_of(patterns.begin(), patterns.end(), [](const FilePattern& one) { return one.text.ends_with("/real/x"); }));
 }
 
 TEST_CASE("files: what is wrong is said with its place") {

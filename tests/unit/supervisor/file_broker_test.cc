@@ -50,6 +50,7 @@ class Everything final : public policy::FileMatcher {
   }
   std::optional<policy::FileDecision> decide_object(const policy::FileIdentity&, policy::FileAccess) const override { return std::nullopt; }
   bool has_objects() const override { return false; }
+  std::optional<policy::FileDecision> decide_alias(std::string_view, policy::FileAccess) const override { return std::nullopt; }
   std::optional<policy::FileDecision> decide_move(std::string_view, std::string_view, bool, bool) const override { return std::nullopt; }
 };
 
