@@ -72,6 +72,25 @@ bool link_is_protected(BorrowedFd directory, const struct stat& link) {
   return link.st_uid != follower && link.st_uid != parent.st_uid;
 }
 
+// Appends `rest` to the name of a link as text, ".." taken back. False where that leads out of the link: what follows is no
+// name below it. If one of the names taken back is a link itself, the text may name something else than the walk reaches:
+// then a rule may take away more than it says, never less.
+bool append_below(std::string& alias, std::string_view rest) {
+  const size_t link = alias.size();
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (part == "..") {
+      if (alias.size() == link) return false;
+      alias.erase(alias.rfind('/'));
+    } else if (!part.empty() && part != ".") {
+      alias.append("/").append(part);
+    }
+  }
+  return true;
+}
+
 bool is_number(const char* text) {
   if (*text == '\0') return false;
   for (; *text != '\0'; ++text)
@@ -268,10 +287,7 @@ int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, s
     if (std::array<char, PATH_MAX + NAME_MAX + 2> above; path_of(current.borrow(), above, length)) {
       std::string alias(above.data(), length == 1 ? 0 : length);
       alias.append("/").append(component);
-      // With ".." in it the rest is no name below the link.
-      if (next < rest.size() && std::string_view(rest).substr(next).find("..") == std::string_view::npos) alias.append("/").append(rest, next);
-      while (alias.size() > 1 && alias.back() == '/') alias.pop_back();
-      walked.aliases.push_back(std::move(alias));
+      if (append_below(alias, std::string_view(rest).substr(next))) walked.aliases.push_back(std::move(alias));
     }
     std::string longer(text.data(), static_cast<size_t>(size));
     if (wants_directory && is_last) longer += '/';
