@@ -6,6 +6,8 @@ std::string_view help_text() {
   return R"(usage: sandbox-run -p FILE|NAME [options] [--] program [args...]
   -p, --policy FILE|NAME  a layer; repeatable, the strictest verdict wins; none:
                           guard layer only; see `sandbox-policy list`
+      --read P --write P  grant a path to the last policy; repeatable
+      --read-only P --deny P   take it away; wins over every grant
       --net none          no network families
       --env NAME|GLOB|NAME=VALUE   pass or set a variable; repeatable
       --chdir DIR         start there      --keep-fd N   hand a descriptor on
@@ -21,7 +23,7 @@ std::string_view help_text() {
       --service auto|async|sync|pinned   how calls are served (benchmarks)
       --quiet  --version  --help  --no-jit (no machine code)
       --debug             log to stderr; to test fallbacks: --pretend-missing
-             landlock,sync-wake,wait-killable,mount-namespace
+             landlock,sync-wake,wait-killable,mount-namespace,user-namespace
 exit: the program's; 128+N signal; 159 killed by policy; 123 denied; 124 limit;
       125 sandbox-run failed; 126 not executable; 127 not found
 )";

@@ -14,10 +14,10 @@ namespace {
 // Options of the design that this version does not know how to obey. They are named so that the answer is "not yet"
 // and never "unknown", and none is ever ignored (invariant I7).
 // clang-format off
-constexpr std::array<std::string_view, 58> kLater = {
-    "--annotate", "--ask", "--attach", "--best-effort", "--deny", "--known", "--learn", "--limit", "--listen",
-    "--private", "--read", "--read-only", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout",
-    "--trace", "--write", "-C", "-P", "-S", "-T", "-U", "-Z", "-c", "-e", "-f", "-ff", "-k", "-n", "-o", "-r", "-s",
+constexpr std::array<std::string_view, 54> kLater = {
+    "--annotate", "--ask", "--attach", "--best-effort", "--known", "--learn", "--limit", "--listen",
+    "--private", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout",
+    "--trace", "-C", "-P", "-S", "-T", "-U", "-Z", "-c", "-e", "-f", "-ff", "-k", "-n", "-o", "-r", "-s",
     "-t", "-tt", "-ttt", "-v", "-w", "-x", "-xx", "-y", "-yy", "-z", "--trace-path", "--stack-trace",
     "--follow-forks", "--string-limit", "--decode-fds", "--relative-timestamps", "--syscall-times",
     "--absolute-timestamps", "--successful-only", "--failed-only", "--no-abbrev", "--summary-sort-by",
@@ -65,11 +65,12 @@ constexpr std::array<std::pair<std::string_view, Denials>, 3> kDenialsWords{
 constexpr std::array<std::pair<std::string_view, Wait>, 2> kWaitWords{{{"main", Wait::kMain}, {"all", Wait::kAll}}};
 constexpr std::array<std::pair<std::string_view, Service>, 4> kServiceWords{
     {{"auto", Service::kAuto}, {"async", Service::kAsync}, {"sync", Service::kSync}, {"pinned", Service::kPinned}}};
-constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>, 4> kPretendWords{
+constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>, 5> kPretendWords{
     {{"landlock", &kernel::PretendMissing::landlock},
      {"sync-wake", &kernel::PretendMissing::sync_wake},
      {"wait-killable", &kernel::PretendMissing::wait_killable},
-     {"mount-namespace", &kernel::PretendMissing::mount_namespace}}};
+     {"mount-namespace", &kernel::PretendMissing::mount_namespace},
+     {"user-namespace", &kernel::PretendMissing::user_namespace}}};
 
 void set_net(Options& options, const std::string& value) {
   if (value == "none") {
@@ -136,6 +137,8 @@ void declare(CLI::App& app, Options& options) {
   };
   value("-p,--policy", [&](const std::string& v) { options.policies.push_back(v); });
   value("--net", [&](const std::string& v) { set_net(options, v); });
+  for (const std::string verb : {"read", "write", "read-only", "deny"})
+    value("--" + verb, [&options, verb](const std::string& v) { options.files.push_back({verb, v}); });
   value("--env", [&](const std::string& v) { add_env(options, v); });
   value("--chdir", [&](const std::string& v) { options.chdir = v; });
   value("--keep-fd", [&](const std::string& v) { add_keep_fd(options, v); });

@@ -36,6 +36,11 @@ struct Options {
   std::vector<std::string> policies;  // FILE, NAME or "none", oldest layer first
   bool net_none = false;              // --net none
   std::vector<std::string> env;       // NAME, GLOB or NAME=VALUE, as given; the part before "=" is not empty
+  struct FileFlag {
+    std::string verb;  // "read", "write", "read-only", "deny"
+    std::string path;
+  };
+  std::vector<FileFlag> files;  // in the order given
   std::optional<std::string> chdir;
   std::vector<int> keep_fds;  // >= 0
   bool audit = false;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "kernel/sys.h"
 #include "policy/environment.h"
+#include "policy/file_fix.h"
 #include "policy/fix.h"
 #include "policy/loader.h"
 #include "policy/lowering.h"
@@ -62,6 +64,14 @@ std::string variable(const std::vector<std::string>& environment, std::string_vi
 void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
   std::erase_if(environment, [&](const std::string& entry) { return entry.compare(0, name.size() + 1, name + "=") == 0; });
   environment.push_back(name + "=" + value);
+}
+
+policy::QuickFlags quick_flags(const Options& options) {
+  policy::QuickFlags quick{options.net_none, options.env, {}};
+  for (const Options::FileFlag& flag : options.files)
+    for (const policy::FileVerb verb : {policy::FileVerb::kRead, policy::FileVerb::kWrite, policy::FileVerb::kReadOnly, policy::FileVerb::kDeny})
+      if (policy::verb_name(verb) == flag.verb) quick.files.push_back({verb, flag.path});
+  return quick;
 }
 
 policy::LoweringOptions lowering_options(const Options& options, const kernel::Features& features) {
@@ -137,7 +147,13 @@ class Reports {
     denial.when = options.denials_to == DenialsTo::kEnd ? report::DenialOptions::When::kEnd : report::DenialOptions::When::kLive;
     denial.quiet = options.quiet;
     if (options.events) denial.events_place = options.events->path.empty() ? "fd:" + std::to_string(options.events->fd) : options.events->path;
-    denial.suggest_fix = [&loaded](const report::Event& event) {
+    denial.suggest_fix = [&loaded](const report::Event& event) -> std::optional<std::string> {
+      if (event.access != 0) {
+        const policy::Verdict* const verdict = report::verdict_of(loaded.enforcement, event);
+        if (verdict == nullptr || event.object_cut) return std::nullopt;
+        return policy::suggested_file_fix(loaded.stack, *verdict, std::string_view(event.object, event.object_length),
+                                          static_cast<policy::FileAccess>(event.access));
+      }
       bpf::CallData call;
       call.nr = static_cast<int32_t>(event.nr);
       call.arch = event.audit_arch;
@@ -210,9 +226,12 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
   load_options.oci.kernel = {features.kernel.major, features.kernel.minor};
   load_options.oci.capabilities = sandbox::capability_names(
       sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities));
-  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, policy::QuickFlags{options.net_none, options.env}, load_options);
+  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, quick_flags(options), load_options);
   if (!stack) return failure(RunError{stack.error().text(), options.failure_status});
-  const policy::LoweringOptions lowering = lowering_options(options, features);
+  policy::LoweringOptions lowering = lowering_options(options, features);
+  const bool files = std::any_of(stack->layers.begin(), stack->layers.end(), [](const policy::StackLayer& layer) { return layer.policy != nullptr && layer.policy->files; });
+  if (files && !options.audit && features.kernel >= kernel::KernelVersion{5, 12})
+    lowering.masks = features.root ? features.mount_namespace : !options.pretend_missing.user_namespace && kernel::probe_user_mounts();
   Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering);
   if (!enforcement) return failure(RunError{enforcement.error().text(), options.failure_status});
   return Loaded{std::move(*stack), lowering, std::move(*enforcement)};
@@ -241,6 +260,8 @@ Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const 
 
   plan.scope_signals = features.signal_scope;
   plan.landlock = enforcement.landlock;
+  plan.masks = enforcement.files.masks;
+  plan.user_namespace = !plan.masks.empty() && !features.root;
   plan.restrict_capabilities = features.root;
   plan.capabilities = sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities);
   plan.private_mounts = features.root && features.mount_namespace;

@@ -1,11 +1,15 @@
 #include "kernel/features.h"
 
 #include <linux/capability.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 
 #include "kernel/sys.h"
@@ -70,6 +74,20 @@ Result<Features> probe_features(const PretendMissing& pretend_missing) {
   features.mount_namespace = !pretend_missing.mount_namespace &&
                              (features.effective_capabilities & (uint64_t{1} << CAP_SYS_ADMIN)) != 0;
   return features;
+}
+
+bool probe_user_mounts() {
+  const pid_t child = fork();
+  if (child == 0) {
+    // Propagation of a new user namespace's mounts is one-way: nothing of this is seen outside.
+    const bool works = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV, "size=4k") == 0;
+    _exit(works ? 0 : 1);
+  }
+  int status = 1;
+  if (child > 0)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 std::vector<std::string> Features::gaps() const {

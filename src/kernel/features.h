@@ -39,7 +39,12 @@ struct PretendMissing {
   bool sync_wake = false;
   bool wait_killable = false;
   bool mount_namespace = false;
+  bool user_namespace = false;
 };
 [[nodiscard]] Result<Features> probe_features(const PretendMissing& pretend_missing);
+
+// Whether a process without privileges may make a user namespace here and mount in it (refused by sysctls, by AppArmor on
+// Ubuntu, in containers). Forks a child that tries; asked only when a policy could use it. Single-threaded callers only.
+bool probe_user_mounts();
 
 }  // namespace srun::kernel

@@ -14,6 +14,7 @@ namespace srun::policy {
 namespace {
 
 constexpr uint64_t kOPath = 010000000;             // the same on x86-64 and aarch64
+constexpr uint64_t kWritingFlags = 03 | 0100 | 01000 | 020000000;  // O_ACCMODE, O_CREAT, O_TRUNC, O_TMPFILE's own bit
 constexpr uint64_t kMfdNoexecSeal = 8;             // Linux 6.3
 constexpr uint64_t kPrSetDumpable = 4;
 // ioctl types (bits 8-15 of a request) of file systems: many of their requests change a file, or make a second name for
@@ -98,12 +99,13 @@ void grant_sockets(const std::vector<const FilesSection*>& sections, const FileM
     }
 }
 
-// Executing: what the lists say (without an execute list, what is readable), around denied programs.
-Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher, LandlockPlan& plan) {
+// Executing: what the lists say (without an execute list, what is readable), around denied programs that are not covered.
+Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher, bool covered, LandlockPlan& plan) {
   std::vector<std::string> programs;
   bool lists = false;
   for (const FilesSection* section : sections) {
     lists = lists || section->present[static_cast<size_t>(FileVerb::kExecute)] || section->present[static_cast<size_t>(FileVerb::kRead)];
+    if (covered) continue;  // denied programs can't be reached at all
     for (const FileEntry& entry : section->entries) programs.insert(programs.end(), entry.programs.begin(), entry.programs.end());
   }
   if (!lists && programs.empty()) return {};
@@ -140,8 +142,11 @@ bool restricts_files(const PolicyStack& stack) {
                      [](const StackLayer& layer) { return layer.policy != nullptr && layer.policy->files.has_value(); });
 }
 
-std::vector<Rule> file_rules(const PolicyStack& stack, bool audit) {
+std::vector<Rule> file_rules(const PolicyStack& stack, const KernelFiles& kernel, const LoweringOptions& options) {
   if (!restricts_files(stack)) return {};
+  // What the kernel enforces is asked about where it lets pass less than the sections do, and to name what it refuses.
+  const bool reads = !kernel.used || !kernel.reads_exact || options.denials == Denials::kAll;
+  const bool writes = reads || !kernel.writes_exact || options.denials != Denials::kNone;
   const ActionSpec ask{Action::kCheck, 0, Check::kFile};
   const ActionSpec refuse{Action::kErrno, EPERM, Check::kNone};
   const ActionSpec absent{Action::kErrno, ENOSYS, Check::kNone};
@@ -150,17 +155,28 @@ std::vector<Rule> file_rules(const PolicyStack& stack, bool audit) {
   const auto path_only = [](uint8_t arg) { return std::vector{test(arg, bpf::CompareOp::kMasked, {kOPath}, kOPath)}; };
   list.add({"open"}, {}, path_only(1));
   list.add({"openat"}, {}, path_only(2));
-  list.add({"open", "openat", "openat2", "creat"}, ask);
-  list.add({"mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "unlink", "unlinkat", "rmdir"}, ask);
-  list.add({"rename", "renameat", "renameat2", "link", "linkat"}, ask);
-  list.add({"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "truncate"}, ask);
+  if (!reads) {
+    const auto only_reads = [](uint8_t arg) { return std::vector{test(arg, bpf::CompareOp::kMasked, {0}, kWritingFlags)}; };
+    list.add({"open"}, {}, only_reads(1));
+    list.add({"openat"}, {}, only_reads(2));
+  }
+  if (writes) {
+    list.add({"open", "openat", "creat"}, ask);
+    list.add({"mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"}, ask);
+    list.add({"execve", "execveat"}, ask);
+  }
+  // Its flags are in memory: not worth a question to name a refusal.
+  if (reads || !kernel.writes_exact) list.add({"openat2"}, ask);
+  if (writes || kernel.guards_names) list.add({"rename", "renameat", "renameat2", "link", "linkat"}, ask);
+  if (reads || kernel.reads_handled) list.add({"inotify_add_watch"}, ask);
+  // Attributes are nothing that Landlock knows.
+  list.add({"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat"}, ask);
   list.add({"utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}, ask);
-  list.add({"inotify_add_watch", "execve", "execveat"}, ask);
   if (has_verb(stack, FileVerb::kLog)) {
     list.add({"stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat"}, ask);
     list.add({"getxattr", "lgetxattr", "listxattr", "llistxattr", "chdir", "fchdir"}, ask);
   }
-  if (audit) return list.take();
+  if (options.audit) return list.take();
   // Newer forms, for which every program has an older one to fall back on.
   list.add({"setxattrat", "removexattrat", "file_setattr"}, absent);
   list.add({"fanotify_mark", "chroot"}, refuse);
@@ -177,8 +193,8 @@ std::vector<Rule> file_rules(const PolicyStack& stack, bool audit) {
   return list.take();
 }
 
-Result<void, PolicyError> lower_files(const PolicyStack& stack, const LoweringOptions& options, VerdictTableBuilder& verdicts,
-                                      Enforcement& out) {
+Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::shared_ptr<const KernelFiles>& kernel,
+                                      const LoweringOptions& options, VerdictTableBuilder& verdicts, Enforcement& out) {
   if (!restricts_files(stack)) return {};
   std::vector<FileLayer> layers;
   std::vector<const FilesSection*> sections;
@@ -221,8 +237,10 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const LoweringOp
   out.files.present = true;
   out.files.broker = true;
   out.files.audit = options.audit;
-  out.files.matcher = make_file_matcher(layers, {options.audit});
+  out.files.matcher = make_file_matcher(layers, {options.audit, kernel});
   if (options.audit) return {};
+  out.notes.push_back(kernel->used ? "files: enforced by the kernel (Landlock" + std::string(kernel->masks.empty() ? ")" : " and " + std::to_string(kernel->masks.size()) + " covered paths)")
+                                   : "files: every call is served by the supervisor, since " + kernel->why_not);
 
   // Executing has no on-behalf form (H9), and making a socket's name no call of its own: both are Landlock's.
   if (options.landlock_abi < 1) {
@@ -232,8 +250,18 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const LoweringOp
                               "programs from being executed, nor sockets from getting names");
     return {};
   }
-  grant_sockets(sections, *out.files.matcher, out.landlock);
-  return grant_executing(sections, *out.files.matcher, out.landlock);
+  if (kernel->used) {
+    out.files.masks = kernel->masks;
+    out.files.reads_named = !kernel->reads_exact || options.denials == Denials::kAll;
+    out.landlock.handled_fs |= landlock_handled(*kernel);
+    for (const KernelGrant& grant : kernel->grants) {
+      // Around a denied path only reading is granted piece by piece; nothing may be written there anyway.
+      if (const uint64_t rights = landlock_rights(grant) & landlock_handled(*kernel)) out.landlock.paths.push_back({grant.path, rights, grant.except});
+    }
+  } else {
+    grant_sockets(sections, *out.files.matcher, out.landlock);
+  }
+  return grant_executing(sections, *out.files.matcher, kernel->used && options.masks, out.landlock);
 }
 
 }  // namespace srun::policy

@@ -1,5 +1,9 @@
 #include "policy/file_matcher.h"
 
+#include <sys/sysmacros.h>
+
+#include "policy/kernel_files.h"
+
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -78,6 +82,7 @@ class StackMatcher final : public FileMatcher {
       Layer& made = layers_.emplace_back();
       made.present = layer.section->present;
       made.unmatched = layer.unmatched;
+      made.open_ended = layer.section->open_ended;
       made.empty.fill(true);
       for (const FileEntry& entry : layer.section->entries) made.empty[static_cast<size_t>(entry.verb)] = false;
       for (size_t i = 0; i < layer.section->entries.size(); ++i) {
@@ -107,6 +112,8 @@ class StackMatcher final : public FileMatcher {
     } else if (wanted == FileAccess::kExecute && strictest.effect != FileEffect::kDeny) {
       // Executing has no on-behalf form: what restricts it, Landlock enforces (file_lowering.h).
       strictest.kernel_grants = true;
+    } else if (strictest.effect == FileEffect::kAllow && options_.kernel != nullptr) {
+      strictest.kernel_grants = options_.kernel->grants_all(path, wanted);
     }
     return strictest;
   }
@@ -160,6 +167,7 @@ class StackMatcher final : public FileMatcher {
     std::array<bool, kFileVerbs> present{};
     std::array<bool, kFileVerbs> empty{};
     std::array<bpf::VerdictId, 3> unmatched{};
+    bool open_ended = false;
   };
 
   static FileDecision denial(int32_t error, bpf::VerdictId verdict) {
@@ -249,7 +257,7 @@ class StackMatcher final : public FileMatcher {
         default: return decision;
       }
     }
-    if (verb == kRead && !layer.present[kRead]) return decision;
+    if (layer.open_ended || (verb == kRead && !layer.present[kRead])) return decision;
     // A list that is written and empty means nothing at all, devices included.
     if (verb != kExecute && !(layer.present[verb] && layer.empty[verb]))
       for (const std::string& device : devices_)
@@ -271,6 +279,25 @@ class StackMatcher final : public FileMatcher {
 };
 
 }  // namespace
+
+bool is_raw_device(const struct stat& status) {
+  constexpr unsigned kMemory = 1, kMem = 1, kKmem = 2, kPort = 4;  // Documentation/admin-guide/devices.txt
+  if (S_ISBLK(status.st_mode)) return true;
+  if (!S_ISCHR(status.st_mode) || major(status.st_rdev) != kMemory) return false;
+  const unsigned number = minor(status.st_rdev);
+  return number == kMem || number == kKmem || number == kPort;
+}
+
+std::vector<FileLayer> file_layers(const PolicyStack& stack) {
+  std::vector<FileLayer> layers;
+  for (const StackLayer& layer : stack.layers) {
+    if (layer.policy == nullptr || !layer.policy->files) continue;
+    FileLayer& made = layers.emplace_back();
+    made.section = &*layer.policy->files;
+    made.entries.resize(made.section->entries.size());
+  }
+  return layers;
+}
 
 int match_depth(std::string_view pattern, std::string_view path) {
   if (pattern == "/") return 0;

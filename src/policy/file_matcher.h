@@ -9,6 +9,7 @@
 
 #include "policy/file_rules.h"
 #include "policy/files.h"
+#include "policy/stack.h"
 
 namespace srun::policy {
 
@@ -23,9 +24,15 @@ struct FileLayer {
   std::array<bpf::VerdictId, 3> unmatched{};
 };
 
+struct KernelFiles;  // kernel_files.h
+
 struct FileMatcherOptions {
   bool audit = false;  // nothing is denied: what would be comes back as kLog with kernel_grants
+  std::shared_ptr<const KernelFiles> kernel;  // for kernel_grants; absent: the kernel enforces nothing but executing
 };
+
+// The sections of a stack, without verdicts: for questions that need none.
+std::vector<FileLayer> file_layers(const PolicyStack& stack);
 
 std::shared_ptr<const FileMatcher> make_file_matcher(const std::vector<FileLayer>& layers, const FileMatcherOptions& options);
 

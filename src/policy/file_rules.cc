@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -16,6 +18,8 @@
 #include "kernel/constants.h"
 #include "kernel/arch.h"
 #include "policy/catalog.h"
+#include "policy/file_matcher.h"
+#include "policy/mount_aliases.h"
 
 namespace srun::policy {
 namespace {
@@ -24,6 +28,7 @@ constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read", "write"
 constexpr std::array<std::string_view, 2> kLaterVerbs = {"ask", "redirect"};
 constexpr size_t kMaxPatterns = 4096;
 constexpr size_t kMaxScanned = 20000;  // directory entries looked at below one denied path
+constexpr size_t kMaxExpanded = 50000;  // and for one pattern that is expanded at load
 
 // One table, printed by `sandbox-policy show`. A group stands for its lines; "@path-homes" for the directories of PATH below
 // the home directory.
@@ -69,6 +74,27 @@ bool holds_program(const std::string& path, size_t& budget) {
     if (budget == 0 || holds_program(path + "/" + entry->d_name, --budget)) return true;
   }
   return false;
+}
+
+// What exists below `directory` and matches `pattern` itself, not through an ancestor. False: more than `budget` entries,
+// or a directory that can't be read: the caller can't know what it holds.
+bool find_matches(const std::string& directory, const std::string& pattern, size_t& budget, std::vector<std::string>& out) {
+  const std::unique_ptr<DIR, decltype([](DIR* opened) { closedir(opened); })> opened(opendir(directory.c_str()));
+  if (!opened) return errno == ENOENT || errno == ENOTDIR;
+  while (const dirent* const entry = readdir(opened.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (budget-- == 0) return false;
+    const std::string path = (directory == "/" ? "/" : directory + "/") + entry->d_name;
+    if (match_depth(pattern, path) >= 0) {
+      out.push_back(path);  // and with it everything below
+      continue;
+    }
+    struct stat status {};
+    const bool is_directory = entry->d_type == DT_DIR || (entry->d_type == DT_UNKNOWN && lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+    if (is_directory && !find_matches(path, pattern, budget, out)) return false;
+  }
+  return true;
 }
 
 // "{a,b}" → both; nested braces from the outside in. False: a brace without its partner.
@@ -207,6 +233,19 @@ const std::vector<std::string>* find_path_group(std::string_view name) {
   return found == groups().end() ? nullptr : &found->second;
 }
 
+std::string_view verb_name(FileVerb verb) { return kVerbNames[static_cast<size_t>(verb)]; }
+
+FileEntry file_flag(FileVerb verb, std::string_view path, const FileContext& context) {
+  FileEntry entry;
+  entry.verb = verb;
+  entry.text = path;
+  if (path.empty() || std::string_view("/~$@").find(path.front()) == std::string_view::npos)
+    entry.text = context.directory + "/" + std::string(path);
+  entry.file = "(command line)";
+  entry.pointer = "--" + std::string(verb_name(verb)) + " " + std::string(path);
+  return entry;
+}
+
 std::vector<std::string_view> path_group_names() {
   std::vector<std::string_view> names;
   for (const auto& [name, lines] : groups()) names.push_back(name);
@@ -241,7 +280,10 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
         for (size_t m = 0; m < item.size(); ++m) {
           const Node& member = item[m];
           if (member.key() == "path") continue;
-          if (member.key() == "reason") {
+          if (member.key() == "at") {
+            if (!member.is_string() || member.string() != "start") return failure(member.error("expected \"start\""));
+            entry.at_start = true;
+          } else if (member.key() == "reason") {
             if (!member.is_string()) return failure(member.error("expected a string"));
             entry.reason = member.string();
           } else if (member.key() == "errno" && entry.verb == FileVerb::kDeny) {
@@ -249,7 +291,7 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
             if (!error) return failure(std::move(error.error()));
             entry.error = *error;
           } else {
-            return failure(member.error("unknown key \"" + member.key() + "\"; known are path, reason" + (entry.verb == FileVerb::kDeny ? ", errno" : "")));
+            return failure(member.error("unknown key \"" + member.key() + "\"; known are path, reason, at" + (entry.verb == FileVerb::kDeny ? ", errno" : "")));
           }
         }
         path = item.find("path");
@@ -269,9 +311,18 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
 Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& context, const std::string& policy_directory,
                                         std::vector<std::string>& notes) {
   const Expander expander{context, policy_directory};
+  std::optional<std::string> mountinfo;
+  const auto mounts = [&mountinfo]() -> const std::string& {
+    if (!mountinfo) {
+      std::ifstream file("/proc/self/mountinfo", std::ios::binary);
+      mountinfo.emplace(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    return *mountinfo;
+  };
   for (FileEntry& entry : files.entries) {
     std::vector<std::string> texts;
     const bool group = entry.text.front() == '@';
+    entry.at_start = entry.at_start || entry.text == "@secrets" || entry.text == "@project-hooks";
     if (!group) texts.push_back(entry.text);
     else
       for (const std::string& line : *find_path_group(entry.text)) {
@@ -285,9 +336,25 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
       if (!expanded) return failure(std::move(expanded.error()));
       std::vector<std::string> patterns;
       if (!expand_braces(*expanded, patterns)) return failure(entry_error(entry, "\"" + entry.text + "\": a brace without its partner, or too many choices"));
+      std::vector<FilePattern> meant;
       for (const std::string& pattern : patterns) {
-        const std::string plain = normalised(pattern);
-        const bool wild = is_wild(plain);
+        FilePattern one{normalised(pattern), false};
+        one.wild = is_wild(one.text);
+        if (one.wild && entry.at_start) {
+          const size_t slash = one.text.rfind('/', one.text.find_first_of("*?["));
+          size_t budget = kMaxExpanded;
+          std::vector<std::string> found;
+          if (find_matches(slash == 0 ? "/" : one.text.substr(0, slash), one.text, budget, found)) {
+            std::sort(found.begin(), found.end());
+            for (std::string& path : found) meant.push_back({std::move(path), false});
+            continue;
+          }
+          notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + one.text +
+                          " can't be expanded (more than " + std::to_string(kMaxExpanded) + " files, or an unreadable directory); it holds as a pattern");
+        }
+        meant.push_back(std::move(one));
+      }
+      for (const auto& [plain, wild] : meant) {
         bool exists = false;
         const std::string real = canonical(plain, exists);
         // The part without wildcards was resolved; what it led to can't be told from a pattern any more.
@@ -310,7 +377,10 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
           }
         }
         // Both names lead there: what is denied by one must not be reached by the other.
-        for (const FilePattern& made : {FilePattern{plain, wild}, FilePattern{real, wild}})
+        std::vector<FilePattern> names = {FilePattern{plain, wild}, FilePattern{real, wild}};
+        if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild && exists)
+          for (std::string& alias : mount_aliases(mounts(), real)) names.push_back({std::move(alias), false});
+        for (const FilePattern& made : names)
           if (std::find(entry.patterns.begin(), entry.patterns.end(), made) == entry.patterns.end()) entry.patterns.push_back(made);
         if (entry.patterns.size() > kMaxPatterns) return failure(entry_error(entry, "\"" + entry.text + "\" stands for too many paths"));
       }

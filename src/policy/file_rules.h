@@ -26,6 +26,7 @@ struct FilePattern {
 struct FileEntry {
   FileVerb verb = FileVerb::kRead;
   std::string text;                   // as written: "@secrets", "~/x"
+  bool at_start = false;              // "at": "start": patterns stand for what exists when the policy is loaded (H39)
   std::vector<FilePattern> patterns;  // filled by resolve_files()
   std::vector<FileIdentity> objects;  // of a deny or read-only: the files that its plain patterns name now (H8)
   std::vector<std::string> programs;  // of a deny: those of its plain patterns that are or hold something executable now
@@ -41,6 +42,8 @@ struct FilesSection {
   std::array<bool, kFileVerbs> present{};  // the lists that are written, empty ones included
   std::array<std::string, kFileVerbs> list_file;  // where each list stands, for what none of its entries matches
   std::array<uint32_t, kFileVerbs> list_line{};
+  // Only takes away, as --deny and --read-only do: what no entry matches passes.
+  bool open_ended = false;
 };
 
 // What variables and "~/" stand for. Empty: not set, and using it is a load error (H40).
@@ -60,6 +63,10 @@ struct FileContext {
 // wildcard. `policy_directory` is ${POLICY_DIR}. Notes go to `notes`: paths that do not exist.
 [[nodiscard]] Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& context,
                                                       const std::string& policy_directory, std::vector<std::string>& notes);
+
+// A path of the command line as an entry: relative ones are meant from the present directory.
+FileEntry file_flag(FileVerb verb, std::string_view path, const FileContext& context);
+std::string_view verb_name(FileVerb verb);
 
 // Appends what `base` says (H: own entries first; lists concatenate).
 void merge_files(FilesSection& into, FilesSection base);

@@ -1,6 +1,8 @@
 #pragma once
 // The `files` sections of a stack as one question: may this path be used so? Built at load, then read-only and shared by
 // all threads; asking allocates nothing and makes no system call.
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -86,6 +88,9 @@ struct Mask {
   bool directory = false;
 };
 
+// Disks, and the kernel's view of all memory: whoever reads them reads every file.
+bool is_raw_device(const struct stat& status);
+
 // What the files sections make of a run.
 struct FileEnforcement {
   bool present = false;  // some layer has "files": matcher is set
@@ -93,6 +98,7 @@ struct FileEnforcement {
   std::shared_ptr<const FileMatcher> matcher;
   std::vector<Redirect> redirects;
   std::vector<Mask> masks;
+  bool reads_named = true;  // denied reads are asked about, so they are named
   // Some allowed act is withheld from the kernel, so the supervisor does it on behalf of the target.
   bool broker = false;
 };

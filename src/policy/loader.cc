@@ -163,6 +163,37 @@ Rule net_none_rule() {
   return rule;
 }
 
+bool grants(FileVerb verb) { return verb == FileVerb::kRead || verb == FileVerb::kWrite; }
+
+// The file flags of one kind, resolved; `notes` gets what does not exist.
+Result<FilesSection, PolicyError> file_flags(const QuickFlags& quick, bool granting, const LoadOptions& options, std::vector<std::string>& notes) {
+  const FileContext context = options.files ? *options.files : FileContext::of_this_process();
+  FilesSection section;
+  for (const QuickFlags::File& flag : quick.files) {
+    if (grants(flag.verb) != granting) continue;
+    section.entries.push_back(file_flag(flag.verb, flag.path, context));
+    const auto verb = static_cast<size_t>(flag.verb);
+    section.present[verb] = true;
+    section.list_file[verb] = kCommandLine;
+  }
+  if (auto resolved = resolve_files(section, context, context.directory, notes); !resolved) return failure(std::move(resolved.error()));
+  return section;
+}
+
+Result<void, PolicyError> add_granting_flags(Policy& policy, const QuickFlags& quick, const LoadOptions& options) {
+  auto section = file_flags(quick, true, options, policy.notes);
+  if (!section) return failure(std::move(section.error()));
+  if (section->entries.empty()) return {};
+  if (policy.files) {
+    // A flag that grants must not take away: where no list restricts reading, --read adds nothing.
+    const auto read = static_cast<size_t>(FileVerb::kRead);
+    if (!policy.files->present[read]) section->present[read] = false;
+    merge_files(*section, std::move(*policy.files));
+  }
+  policy.files = std::move(*section);
+  return {};
+}
+
 void add_quick_flags(Policy& policy, const QuickFlags& quick) {
   if (quick.net_none) policy.rules.insert(policy.rules.begin(), net_none_rule());
   if (quick.env.empty()) return;
@@ -174,24 +205,39 @@ void add_quick_flags(Policy& policy, const QuickFlags& quick) {
   rules.set.insert(rules.set.end(), flags.set.begin(), flags.set.end());  // applied in order: the last one stays
 }
 
-void apply_quick_flags(PolicyStack& stack, const QuickFlags& quick, bool last_is_own) {
-  if (!quick.net_none && quick.env.empty()) return;
+Policy open_ended_policy() {
   Policy policy;
-  if (last_is_own) {
-    policy = *stack.layers.back().policy;
-    stack.layers.back().policy.reset();
-  } else {
-    policy.name = kCommandLine;
-    policy.description = "quick flags";
-    policy.syscalls_place = {std::string(kCommandLine), 0, "#"};
-    policy.has_syscalls = true;
-    policy.open_ended = true;
-    StackLayer layer;
-    layer.info = {policy.name, policy.description, false};
-    stack.layers.push_back(std::move(layer));
-  }
+  policy.name = kCommandLine;
+  policy.description = "quick flags";
+  policy.syscalls_place = {std::string(kCommandLine), 0, "#"};
+  policy.has_syscalls = true;
+  policy.open_ended = true;
+  return policy;
+}
+
+void push_layer(PolicyStack& stack, Policy policy) {
+  StackLayer layer;
+  layer.info = {policy.name, policy.description, false};
+  layer.policy = std::make_shared<const Policy>(std::move(policy));
+  stack.layers.push_back(std::move(layer));
+}
+
+Result<void, PolicyError> apply_quick_flags(PolicyStack& stack, const QuickFlags& quick, bool last_is_own, const LoadOptions& options) {
+  if (!quick.any()) return {};
+  Policy policy = last_is_own ? *stack.layers.back().policy : open_ended_policy();
   add_quick_flags(policy, quick);
-  stack.layers.back().policy = std::make_shared<const Policy>(std::move(policy));
+  if (auto added = add_granting_flags(policy, quick, options); !added) return added;
+  if (last_is_own) stack.layers.back().policy = std::make_shared<const Policy>(std::move(policy));
+  else push_layer(stack, std::move(policy));
+
+  Policy taking = open_ended_policy();
+  auto section = file_flags(quick, false, options, taking.notes);
+  if (!section) return failure(std::move(section.error()));
+  if (section->entries.empty()) return {};
+  section->open_ended = true;
+  taking.files = std::move(*section);
+  push_layer(stack, std::move(taking));
+  return {};
 }
 
 }  // namespace
@@ -219,7 +265,7 @@ Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_
     stack.layers.push_back(std::move(*layer));
   }
   const bool last_is_own = policy_args.back() != "none" && stack.layers.back().policy != nullptr;
-  apply_quick_flags(stack, quick, last_is_own);
+  if (auto applied = apply_quick_flags(stack, quick, last_is_own, options); !applied) return failure(std::move(applied.error()));
   return stack;
 }
 

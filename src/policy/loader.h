@@ -19,6 +19,14 @@ namespace srun::policy {
 struct QuickFlags {
   bool net_none = false;         // --net none
   std::vector<std::string> env;  // --env NAME|GLOB|NAME=VALUE
+  // --read and --write; --read-only and --deny are a layer of their own, so that they win over every grant.
+  struct File {
+    FileVerb verb = FileVerb::kRead;
+    std::string path;
+  };
+  std::vector<File> files;
+
+  bool any() const { return net_none || !env.empty() || !files.empty(); }
 };
 
 struct LoadOptions {

@@ -79,7 +79,9 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
 
   Policy guard = guard_policy(options, lifted);
   // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
-  for (Rule& rule : file_rules(stack, options.audit)) guard.rules.push_back(std::move(rule));
+  std::shared_ptr<const KernelFiles> kernel_files = std::make_shared<KernelFiles>();
+  if (restricts_files(stack) && !options.audit) kernel_files = std::make_shared<KernelFiles>(plan_kernel_files(file_layers(stack), options));
+  for (Rule& rule : file_rules(stack, *kernel_files, options)) guard.rules.push_back(std::move(rule));
   out.layers.push_back({guard.name, guard.description, false});
   out.rules.push_back(lower_guard(guard, to));
   for (const StackLayer& layer : stack.layers) {
@@ -99,7 +101,7 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     // --audit lets the program run as it would without the policies, and variables are part of that.
     if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
-  if (auto files = lower_files(stack, options, verdicts, out); !files) return failure(std::move(files.error()));
+  if (auto files = lower_files(stack, kernel_files, options, verdicts, out); !files) return failure(std::move(files.error()));
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 
   out.verdicts = verdicts.take_verdicts();

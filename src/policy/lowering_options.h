@@ -13,6 +13,7 @@ struct LoweringOptions {
   bool signal_scope = true;     // Landlock ABI 6: signals stay inside the domain
   bool landlock_domain = true;  // any domain: the kernel's ptrace access checks keep the target off outsiders
   int landlock_abi = 7;         // 0: none
+  bool masks = false;           // a private mount namespace can be had, in which paths are covered (Linux 5.12)
   bool virtual_affinity = false;  // sched_*affinity is answered by the supervisor (leases, pinning)
   bool audit = false;           // --audit: only the guard layer is enforced
   Denials denials = Denials::kAuto;  // kNone: no refusal is notified for the report's sake

@@ -12,6 +12,7 @@
 
 #include "kernel/sys.h"
 #include "sandbox/capabilities.h"
+#include "sandbox/masks.h"
 #include "sandbox/mounts.h"
 
 namespace srun::sandbox {
@@ -63,15 +64,26 @@ void run_child(const ChildArguments& arguments) {
 
   if (!plan.directory.empty() && chdir(plan.directory.c_str()) != 0) fail(page, Step::kChdir, errno);
 
-  if (plan.private_mounts) {
+  if (plan.user_namespace) {
+    if (const int error = enter_user_namespace(getuid(), getgid())) fail(page, Step::kUserNamespace, error);
+    // Cleared by the change of credentials.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) fail(page, Step::kParent, errno);
+    if (getppid() != arguments.supervisor || has_ended(arguments.guard_pidfd)) fail(page, Step::kParent, ESRCH);
+  }
+  if (plan.private_mounts || plan.user_namespace) {
     const char* path = nullptr;
-    if (const int error = enter_private_mounts(plan.control_mounts, &path)) fail(page, Step::kMounts, error, path);
+    if (plan.private_mounts) {
+      if (const int error = enter_private_mounts(plan.control_mounts, &path)) fail(page, Step::kMounts, error, path);
+    }
+    if (const int error = cover_paths(plan.masks, &path)) fail(page, Step::kMasks, error, path);
     // The working directory is still on the old mounts of the same tree; walk to it again in the new namespace so that a
     // directory below a covered path is seen as covered. A directory that can't be re-entered stays as it is.
     char buffer[4096];
-    if (getcwd(buffer, sizeof buffer) != nullptr && buffer[0] == '/' && chdir(buffer) != 0) errno = 0;
+    const bool known = getcwd(buffer, sizeof buffer) != nullptr && buffer[0] == '/';
+    // With paths covered, the old directory could be one of them, seen as it was before.
+    if ((!known || chdir(buffer) != 0) && !plan.masks.empty()) fail(page, Step::kDirectory, known ? errno : ENOENT);
   }
-  if (plan.restrict_capabilities) {
+  if (plan.restrict_capabilities || plan.user_namespace) {
     if (const int error = restrict_capabilities(plan.capabilities)) fail(page, Step::kCapabilities, error);
   }
 

@@ -9,7 +9,7 @@
 namespace srun::sandbox {
 
 // Steps that can fail, for the message.
-enum class Step : int { kNone, kParent, kChdir, kMounts, kCapabilities, kNoNewPrivs, kLandlock, kDescriptors, kSeccomp, kExec };
+enum class Step : int { kNone, kParent, kChdir, kUserNamespace, kMounts, kMasks, kDirectory, kCapabilities, kNoNewPrivs, kLandlock, kDescriptors, kSeccomp, kExec };
 
 // One MAP_SHARED page. The child only stores; the supervisor polls. It vanishes from the program's view at execve.
 struct HandOver {

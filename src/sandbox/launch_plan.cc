@@ -22,6 +22,9 @@ std::vector<std::string> LaunchPlan::describe() const {
   if (private_mounts)
     lines.push_back("private mount namespace: " + count_of(masked_paths().size(), "path") + " of /proc and /sys masked, " +
                     std::to_string(read_only_paths().size()) + " read-only");
+  if (user_namespace) lines.push_back("user namespace with a private mount namespace: files of other users are shown as nobody's");
+  for (const policy::Mask& mask : masks)
+    lines.push_back((mask.kind == policy::Mask::Kind::kDeny ? "covered: " : "read-only: ") + escape_for_terminal(mask.path));
   for (const std::string& path : control_mounts) lines.push_back("read-only there: " + escape_for_terminal(path));
   if (restrict_capabilities) lines.push_back("capabilities: only " + joined(capability_names(capabilities)));
   lines.push_back("no_new_privs: set-user-id programs and sudo gain no rights here");

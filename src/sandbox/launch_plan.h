@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "bpf/instruction.h"
+#include "policy/files.h"
 #include "policy/landlock_plan.h"
 
 namespace srun::sandbox {
@@ -27,6 +28,8 @@ struct LaunchPlan {
   bool scope_signals = false;           // Landlock domain with the signal scope (ABI 6)
   bool private_mounts = false;          // root: masked /proc and /sys (H7)
   std::vector<std::string> control_mounts;  // made read-only then: the same files, mounted elsewhere
+  std::vector<policy::Mask> masks;      // covered in the private mount namespace
+  bool user_namespace = false;          // it comes with a user namespace, for callers without CAP_SYS_ADMIN
   bool restrict_capabilities = false;   // root (H7)
   uint64_t capabilities = 0;            // what is kept then
   bool wait_killable = true;            // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV; dropped on EINVAL

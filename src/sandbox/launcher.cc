@@ -71,6 +71,10 @@ std::optional<Error> LaunchStatus::failure_of_child(const LaunchPlan& plan) cons
     case Step::kMounts:
       return Error::from_errno(error, "private mount namespace", subject != nullptr ? subject : "",
                                "as root the kernel's control files must be masked; run as an ordinary user, or where mount namespaces work");
+    case Step::kUserNamespace:
+      return Error::from_errno(error, "user namespace", "", "the policy takes paths away by covering them; without user namespaces give --pretend-missing user-namespace");
+    case Step::kMasks: return Error::from_errno(error, "cover what the policy takes away", subject != nullptr ? subject : "");
+    case Step::kDirectory: return Error::from_errno(error, "enter the working directory again", "", "the policy may have covered it");
     case Step::kCapabilities: return Error::from_errno(error, "restrict capabilities");
     case Step::kNoNewPrivs: return Error::from_errno(error, "prctl(PR_SET_NO_NEW_PRIVS)");
     case Step::kLandlock: return Error::from_errno(error, "landlock_restrict_self");

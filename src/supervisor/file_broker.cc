@@ -283,6 +283,8 @@ Answer FileBroker::open_existing(const Notification& notification, uint64_t flag
   if (S_ISLNK(status.st_mode)) return Answer::fail(ELOOP);
   if ((flags & O_CREAT) != 0 && S_ISDIR(status.st_mode)) return Answer::fail(EISDIR);
   if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(status.st_mode)) return Answer::fail(ENOTDIR);
+  // What the device would show is no longer a matter of paths. An ordinary user can't open it anyway.
+  if (policy::is_raw_device(status)) return Answer::refuse(EACCES);
   const std::string_view path = walked.canonical();
   if (path.starts_with("/proc/") && path.ends_with("/mem")) {
     // Another process's memory is never opened on behalf: our right to it is not the task's (H1).
@@ -371,7 +373,6 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   struct stat existing {};
   const bool replaces = !links && walked_[1].parent && fstatat(walked_[1].parent.get(), walked_[1].name.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0;
   if (exchange || replaces) destination |= FileAccess::kRemove;
-  // Both may pass in the kernel, or we do it: never one so and one so.
   bool kernel_grants = true;
   for (const auto& [which, access] : {std::pair<size_t, FileAccess>{0, source}, {1, destination}}) {
     if (auto answer = decide(notification, which, access)) {
@@ -390,7 +391,8 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
       if (refused->effect == FileEffect::kDeny) return refuse(*refused, 0, source);
     }
   }
-  if (kernel_grants) return Answer::go_on(ContinueReason::kKernelEnforces);
+  if (kernel_grants && files_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
+  // Never left to the kernel: what moves along with a directory is no business of Landlock's (H2).
   if (!walked_[1].parent || (!links && !walked_[0].parent)) return Answer::fail(EBUSY);
   std::string name(walked_[1].name.data());
   if (walked_[1].wants_directory) name += '/';

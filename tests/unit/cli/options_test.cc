@@ -182,10 +182,7 @@ TEST_CASE("options: an unknown one is refused with the nearest name and never ta
 }
 
 TEST_CASE("options: those of later versions say so") {
-  for (const std::string name : {"--read",
-                                 "--write",
-                                 "--read-only",
-                                 "--deny",
+  for (const std::string name : {
                                  "--listen",
                                  "--limit",
                                  "--timeout",
@@ -249,7 +246,7 @@ TEST_CASE("options: impossible values are refused with what was expected") {
   CHECK(bad({"-p", "a", "--events", "fd:two", "true"}) ==
         "125: --events fd:two: expected FILE or fd:N (a file of that name is ./fd:…)");
   CHECK(bad({"-p", "a", "--pretend-missing", "landlock,sync", "true"}) ==
-        "125: --pretend-missing sync: expected landlock, sync-wake, wait-killable or mount-namespace");
+        "125: --pretend-missing sync: expected landlock, sync-wake, wait-killable, mount-namespace or user-namespace");
   CHECK(bad({"-p", "a", "--quiet=yes", "true"}) == "125: --quiet takes no value");
   CHECK(bad({"-p"}) == "125: --policy needs a value");
   CHECK(bad({"-p", "", "true"}) == "125: --policy needs a value that is not empty");
