@@ -1,5 +1,6 @@
 #include "cli/run.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -137,6 +138,10 @@ class Reports {
       if (const std::optional<Error> error = events_->take_failure())
         reporter_.add_final_line("sandbox-run: --events: " + error->message() + "; " + count_of(events_->unwritten(), "line") + " missing\n");
     }
+    // What the kernel refuses by itself nobody sees. Said only to people, and only when something went wrong (H43).
+    if (status != 0 && wait_status && enforcement_.files.present && !enforcement_.files.reads_named && !options.quiet &&
+        options.denials == Denials::kAuto && sink_.is_terminal())
+      reporter_.add_final_line("sandbox-run: exit status " + std::to_string(status) + "; refused reads are not named, --denials all names them\n");
     reporter_.finish();
     return status;
   }
@@ -228,6 +233,13 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
       sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities));
   Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, quick_flags(options), load_options);
   if (!stack) return failure(RunError{stack.error().text(), options.failure_status});
+  std::vector<std::string> outputs;
+  if (options.events && !options.events->path.empty()) outputs.push_back(options.events->path);
+  if (options.denials_to == DenialsTo::kFile) outputs.push_back(options.denials_file);
+  // They must be there to be protected; open_outputs() says what is wrong if that fails.
+  if (options.mode == Mode::kRun && !options.audit)
+    for (const std::string& path : outputs) UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
+  if (!options.audit) policy::protect_files(*stack, outputs);
   policy::LoweringOptions lowering = lowering_options(options, features);
   const bool files = std::any_of(stack->layers.begin(), stack->layers.end(), [](const policy::StackLayer& layer) { return layer.policy != nullptr && layer.policy->files; });
   if (files && !options.audit && features.kernel >= kernel::KernelVersion{5, 12})

@@ -364,7 +364,7 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
         // Writing everywhere below home, or everywhere, is never what a list of paths means.
         if (entry.verb == FileVerb::kWrite && text.starts_with("${CWD}") && plain == normalised(context.directory) &&
             (real == "/" || real == context.home || (context.home + "/").starts_with(real + "/")))
-          return failure(entry_error(entry, "${CWD} is " + real + ": not given for writing where it is /, the home directory or above it"));
+          return failure(entry_error(entry, "${CWD} is " + real + ": not given for writing where it is /, the home directory or above it; change to a project's directory, or give another policy"));
         if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild) {
           // A second link of a file that is named is meant as well. Of a directory only the names below it are.
           struct stat status {};

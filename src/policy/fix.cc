@@ -48,7 +48,7 @@ class Fixer {
   }
 
   Verdict verdict(const PolicyStack& stack) const {
-    Verdict winner = match(guard_policy(options_, lifted_parts(stack)), 0, options_, call_);
+    Verdict winner = match(guard_layer(stack, options_), 0, options_, call_);
     for (size_t i = 0; i < stack.layers.size(); ++i) {
       const auto layer = static_cast<uint16_t>(i + 1);
       Verdict own;
@@ -143,10 +143,11 @@ class Fixer {
                                   ? "add " + name() + " to an allow rule" + in_file(policy)
                                   : "an allow rule for " + name() + (policy.installed ? "" : " before it") + in_file(policy);
     if (auto fix = checked(with(index, allowing(policy)), prefix + place)) return fix;
-    const Verdict guard = match(guard_policy(options_, lifted_parts(stack_)), 0, options_, call_);
+    const Verdict guard = match(guard_layer(stack_, options_), 0, options_, call_);
     if (outcome_of(guard) != Outcome::kRefused || only_policy() != index) return std::nullopt;
     const std::string& part = guard.rule.pointer;
-    if (!find_guard_part(part)->liftable) return std::nullopt;
+    const GuardPart* const row = find_guard_part(part);  // none: what a files section adds
+    if (row == nullptr || !row->liftable) return std::nullopt;
     return checked(with(index, allowing(lifting(policy, part))),
                    prefix + unsafe_text(part) + " and an allow rule for " + name() + in_file(policy));
   }

@@ -1,5 +1,7 @@
 #include "policy/loader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -36,6 +38,7 @@ void merge(Policy& own, Policy base) {
   std::move(base.unsafe.begin(), base.unsafe.end(), std::back_inserter(own.unsafe));
   std::move(base.warnings.begin(), base.warnings.end(), std::back_inserter(own.warnings));
   std::move(base.notes.begin(), base.notes.end(), std::back_inserter(own.notes));
+  std::move(base.sources.begin(), base.sources.end(), std::back_inserter(own.sources));
   if (base.files) {
     if (!own.files) own.files.emplace();
     merge_files(*own.files, std::move(*base.files));
@@ -103,6 +106,8 @@ class Composer {
       directory = realpath(directory.empty() ? "." : directory.c_str(), resolved) != nullptr ? resolved : "";
       if (auto expanded = resolve_files(*policy.files, context, directory, policy.notes); !expanded) return failure(std::move(expanded.error()));
     }
+    char source[PATH_MAX];
+    if (realpath(text.path.c_str(), source) != nullptr) policy.sources.emplace_back(source);
     const FileId id(text.device, text.inode);
     seen_.insert(id);
     active_.insert(id);
@@ -241,6 +246,40 @@ Result<void, PolicyError> apply_quick_flags(PolicyStack& stack, const QuickFlags
 }
 
 }  // namespace
+
+void protect_files(PolicyStack& stack, const std::vector<std::string>& outputs) {
+  std::vector<std::string> paths = outputs;
+  bool restricted = false;
+  for (const StackLayer& layer : stack.layers) {
+    if (layer.policy == nullptr) continue;
+    restricted = restricted || layer.policy->files.has_value();
+    paths.insert(paths.end(), layer.policy->sources.begin(), layer.policy->sources.end());
+  }
+  if (!restricted || paths.empty()) return;
+  Policy policy = open_ended_policy();
+  policy.name = "(guard layer)";
+  policy.description = "policies and outputs of this run are not the program's to change";
+  policy.installed = true;  // no change to a file lifts it
+  policy.files.emplace();
+  policy.files->open_ended = true;
+  for (const std::string& path : paths) {
+    FileEntry entry;
+    entry.verb = FileVerb::kReadOnly;
+    entry.text = path;
+    entry.file = policy.name;
+    entry.pointer = "outputs";
+    entry.reason = "policies and outputs of this run are not the program's to change";
+    char resolved[PATH_MAX];
+    // As it is, whatever is in its name.
+    if (realpath(path.c_str(), resolved) == nullptr) continue;
+    entry.patterns.push_back({resolved, false});
+    struct stat status {};
+    if (stat(resolved, &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    entry.objects.push_back({status.st_dev, status.st_ino});
+    policy.files->entries.push_back(std::move(entry));
+  }
+  push_layer(stack, std::move(policy));
+}
 
 Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args, const QuickFlags& quick,
                                             const LoadOptions& options) {

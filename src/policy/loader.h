@@ -41,4 +41,8 @@ struct LoadOptions {
 [[nodiscard]] Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args, const QuickFlags& quick,
                                                           const LoadOptions& options);
 
+// H14: where files are restricted, the files that the policies were read from and `outputs` (existing paths) are
+// read-only for the program, by a layer of their own.
+void protect_files(PolicyStack& stack, const std::vector<std::string>& outputs);
+
 }  // namespace srun::policy

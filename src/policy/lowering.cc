@@ -62,6 +62,16 @@ std::vector<std::string> lifted_parts(const PolicyStack& stack) {
   return lifted;
 }
 
+Policy guard_layer(const PolicyStack& stack, const LoweringOptions& options, KernelFiles* kernel_files) {
+  KernelFiles kernel;
+  if (restricts_files(stack) && !options.audit) kernel = plan_kernel_files(file_layers(stack), options);
+  Policy guard = guard_policy(options, lifted_parts(stack));
+  // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
+  for (Rule& rule : file_rules(stack, kernel, options)) guard.rules.push_back(std::move(rule));
+  if (kernel_files != nullptr) *kernel_files = std::move(kernel);
+  return guard;
+}
+
 Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringOptions& options) {
   if (stack.layers.size() > kMaxLayers) {
     return failure(stack_error("more than " + std::to_string(kMaxLayers) + " policies"));
@@ -77,11 +87,8 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
   VerdictTableBuilder verdicts({options.audit, options.denials != Denials::kNone});
   const LayerLowering to{options, verdicts, out.warnings};
 
-  Policy guard = guard_policy(options, lifted);
-  // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
-  std::shared_ptr<const KernelFiles> kernel_files = std::make_shared<KernelFiles>();
-  if (restricts_files(stack) && !options.audit) kernel_files = std::make_shared<KernelFiles>(plan_kernel_files(file_layers(stack), options));
-  for (Rule& rule : file_rules(stack, *kernel_files, options)) guard.rules.push_back(std::move(rule));
+  const auto kernel_files = std::make_shared<KernelFiles>();
+  const Policy guard = guard_layer(stack, options, kernel_files.get());
   out.layers.push_back({guard.name, guard.description, false});
   out.rules.push_back(lower_guard(guard, to));
   for (const StackLayer& layer : stack.layers) {

@@ -69,6 +69,7 @@ struct Policy {
   std::vector<UnsafeEntry> unsafe;
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  // of the files section: what does not exist
+  std::vector<std::string> sources;  // canonical paths of the files that it was read from
 };
 
 // True if the policy itself has `"unsafe": [part]`.

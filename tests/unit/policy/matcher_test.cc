@@ -81,7 +81,7 @@ std::vector<std::vector<uint64_t>> boundary_values(const PolicyStack& stack, con
 void check_every_call(const PolicyStack& stack, const LoweringOptions& options) {
   auto made = lower(stack, options);
   REQUIRE_MESSAGE(made, made.error().text());
-  const Policy guard = guard_policy(options, lifted_parts(stack));
+  const Policy guard = guard_layer(stack, options);
   std::vector<uint32_t> numbers;
   for (uint32_t nr = 0; nr <= kernel::first_unknown_number(options.arch) + 2; ++nr) numbers.push_back(nr);
   for (const uint32_t nr : {511U, 1024U, 0x3fffffffU, 0x40000000U, 0x40000001U, 0x40000200U, 0x7fffffffU, 0x80000000U,
