@@ -14,8 +14,8 @@ namespace {
 // Options of the design that this version does not know how to obey. They are named so that the answer is "not yet"
 // and never "unknown", and none is ever ignored (invariant I7).
 // clang-format off
-constexpr std::array<std::string_view, 54> kLater = {
-    "--annotate", "--ask", "--attach", "--best-effort", "--known", "--learn", "--limit", "--listen",
+constexpr std::array<std::string_view, 53> kLater = {
+    "--annotate", "--ask", "--attach", "--best-effort", "--known", "--learn", "--limit",
     "--private", "--report", "--strict-paths", "--summary", "--summary-only", "--timeout",
     "--trace", "-C", "-P", "-S", "-T", "-U", "-Z", "-c", "-e", "-f", "-ff", "-k", "-n", "-o", "-r", "-s",
     "-t", "-tt", "-ttt", "-v", "-w", "-x", "-xx", "-y", "-yy", "-z", "--trace-path", "--stack-trace",
@@ -71,14 +71,6 @@ constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>
      {"wait-killable", &kernel::PretendMissing::wait_killable},
      {"mount-namespace", &kernel::PretendMissing::mount_namespace},
      {"user-namespace", &kernel::PretendMissing::user_namespace}}};
-
-void set_net(Options& options, const std::string& value) {
-  if (value == "none") {
-    options.net_none = true;
-    return;
-  }
-  throw Refused{"--net " + escape_for_terminal(value, 80) + " is not part of this version yet; --net none is"};
-}
 
 void add_env(Options& options, const std::string& value) {
   if (value[0] == '=') throw Refused{bad_value("--env", value, "NAME, GLOB or NAME=VALUE")};
@@ -136,7 +128,8 @@ void declare(CLI::App& app, Options& options) {
         ->allow_extra_args(false);
   };
   value("-p,--policy", [&](const std::string& v) { options.policies.push_back(v); });
-  value("--net", [&](const std::string& v) { set_net(options, v); });
+  value("--net", [&](const std::string& v) { options.net.push_back(v); });
+  value("--listen", [&](const std::string& v) { options.listen.push_back(v); });
   for (const std::string verb : {"read", "write", "read-only", "deny"})
     value("--" + verb, [&options, verb](const std::string& v) { options.files.push_back({verb, v}); });
   value("--env", [&](const std::string& v) { add_env(options, v); });

@@ -34,7 +34,8 @@ struct OutputPlace {
 struct Options {
   Mode mode = Mode::kRun;
   std::vector<std::string> policies;  // FILE, NAME or "none", oldest layer first
-  bool net_none = false;              // --net none
+  std::vector<std::string> net;       // --net, each a RULE[,RULE…]
+  std::vector<std::string> listen;    // --listen [HOST:]PORT
   std::vector<std::string> env;       // NAME, GLOB or NAME=VALUE, as given; the part before "=" is not empty
   struct FileFlag {
     std::string verb;  // "read", "write", "read-only", "deny"

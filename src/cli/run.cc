@@ -20,6 +20,7 @@
 #include "policy/file_fix.h"
 #include "policy/fix.h"
 #include "policy/loader.h"
+#include "policy/network_lowering.h"
 #include "policy/lowering.h"
 #include "report/check_report.h"
 #include "report/denial_reporter.h"
@@ -67,8 +68,16 @@ void set_variable(std::vector<std::string>& environment, const std::string& name
   environment.push_back(name + "=" + value);
 }
 
-policy::QuickFlags quick_flags(const Options& options) {
-  policy::QuickFlags quick{options.net_none, options.env, {}};
+Result<policy::QuickFlags, RunError> quick_flags(const Options& options) {
+  policy::QuickFlags quick;
+  quick.env = options.env;
+  const auto refused = [&](const std::string& option, const std::string& value, const std::string& wrong) {
+    return failure(RunError{option + " " + escape_for_terminal(value, 80) + ": " + wrong, options.failure_status});
+  };
+  for (const std::string& rules : options.net)
+    if (const std::string wrong = policy::add_net_flag(rules, quick.network); !wrong.empty()) return refused("--net", rules, wrong);
+  for (const std::string& place : options.listen)
+    if (const std::string wrong = policy::add_listen_flag(place, quick.network); !wrong.empty()) return refused("--listen", place, wrong);
   for (const Options::FileFlag& flag : options.files)
     for (const policy::FileVerb verb : {policy::FileVerb::kRead, policy::FileVerb::kWrite, policy::FileVerb::kReadOnly, policy::FileVerb::kDeny})
       if (policy::verb_name(verb) == flag.verb) quick.files.push_back({verb, flag.path});
@@ -153,6 +162,13 @@ class Reports {
     denial.quiet = options.quiet;
     if (options.events) denial.events_place = options.events->path.empty() ? "fd:" + std::to_string(options.events->fd) : options.events->path;
     denial.suggest_fix = [&loaded](const report::Event& event) -> std::optional<std::string> {
+      if (event.access == 0 && event.object_length != 0) {
+        const policy::Verdict* const verdict = report::verdict_of(loaded.enforcement, event);
+        const std::optional<kernel::Arch> arch = kernel::arch_from_audit(event.audit_arch);
+        const kernel::Syscall* const row = arch ? kernel::find_syscall(*arch, event.nr) : nullptr;
+        if (verdict == nullptr || row == nullptr || event.object_cut) return std::nullopt;
+        return policy::suggested_network_fix(loaded.stack, *verdict, std::string_view(event.object, event.object_length), row->name == "bind" || row->name == "listen");
+      }
       if (event.access != 0) {
         const policy::Verdict* const verdict = report::verdict_of(loaded.enforcement, event);
         if (verdict == nullptr || event.object_cut) return std::nullopt;
@@ -231,7 +247,9 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
   load_options.oci.kernel = {features.kernel.major, features.kernel.minor};
   load_options.oci.capabilities = sandbox::capability_names(
       sandbox::target_capabilities(features.root, features.bounding_capabilities, features.effective_capabilities));
-  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, quick_flags(options), load_options);
+  const Result<policy::QuickFlags, RunError> quick = quick_flags(options);
+  if (!quick) return failure(quick.error());
+  Result<policy::PolicyStack, policy::PolicyError> stack = policy::load_stack(options.policies, *quick, load_options);
   if (!stack) return failure(RunError{stack.error().text(), options.failure_status});
   std::vector<std::string> outputs;
   if (options.events && !options.events->path.empty()) outputs.push_back(options.events->path);
@@ -241,11 +259,18 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
     for (const std::string& path : outputs) UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
   if (!options.audit) policy::protect_files(*stack, outputs);
   policy::LoweringOptions lowering = lowering_options(options, features);
-  const bool files = std::any_of(stack->layers.begin(), stack->layers.end(), [](const policy::StackLayer& layer) { return layer.policy != nullptr && layer.policy->files; });
-  if (files && !options.audit && features.kernel >= kernel::KernelVersion{5, 12})
+  const bool covers = std::any_of(stack->layers.begin(), stack->layers.end(), [](const policy::StackLayer& layer) {
+    if (layer.policy == nullptr) return false;
+    const std::optional<policy::NetworkSection>& network = layer.policy->network;
+    const auto named = [](const policy::NetworkEntry& entry) { return !entry.name.empty(); };
+    return layer.policy->files.has_value() || (network && std::any_of(network->connect.begin(), network->connect.end(), named));
+  });
+  if (covers && !options.audit && features.kernel >= kernel::KernelVersion{5, 12})
     lowering.masks = features.root ? features.mount_namespace : !options.pretend_missing.user_namespace && kernel::probe_user_mounts();
   Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering);
   if (!enforcement) return failure(RunError{enforcement.error().text(), options.failure_status});
+  if (enforcement->network.present && !options.audit)
+    if (const std::optional<Error> error = kernel::probe_descriptor_duplication()) return failure(RunError{error->message(), options.failure_status});
   return Loaded{std::move(*stack), lowering, std::move(*enforcement)};
 }
 

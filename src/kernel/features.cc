@@ -90,6 +90,17 @@ bool probe_user_mounts() {
   return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+std::optional<Error> probe_descriptor_duplication() {
+  const Result<UniqueFd> self = pidfd_open(getpid());
+  if (!self) return self.error();
+  // Of the pidfd itself, which is certainly open.
+  const UniqueFd copy(static_cast<int>(syscall(SYS_pidfd_getfd, self->get(), self->get(), 0)));
+  if (copy) return std::nullopt;
+  return Error::from_errno(errno, "pidfd_getfd", "",
+                           "rules on addresses need it; an outer sandbox that refuses it must allow it (docker run --security-opt seccomp=…), "
+                           "or start without a network section");
+}
+
 std::vector<std::string> Features::gaps() const {
   std::vector<std::string> lines;
   if (landlock_abi == 0)

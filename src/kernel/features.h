@@ -1,6 +1,7 @@
 #pragma once
 // What this host can enforce. Probed by asking the kernel, not by reading versions, wherever asking has no side effect.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,5 +47,8 @@ struct PretendMissing {
 // Whether a process without privileges may make a user namespace here and mount in it (refused by sysctls, by AppArmor on
 // Ubuntu, in containers). Forks a child that tries; asked only when a policy could use it. Single-threaded callers only.
 bool probe_user_mounts();
+
+// Whether pidfd_getfd(2) works here (Linux 5.6; Docker's default profile refuses it): nullopt, or why not.
+std::optional<Error> probe_descriptor_duplication();
 
 }  // namespace srun::kernel

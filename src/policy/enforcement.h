@@ -10,6 +10,7 @@
 #include "bpf/verdict_cache.h"
 #include "policy/files.h"
 #include "policy/landlock_plan.h"
+#include "policy/network.h"
 
 namespace srun::policy {
 
@@ -77,6 +78,7 @@ struct Enforcement {
   std::optional<bpf::CompiledStack> programs;  // always set by lower()
   std::vector<EnvironmentRules> environment;  // applied one after the other; empty: not restricted
   FileEnforcement files;
+  NetworkEnforcement network;
   LandlockPlan landlock;                  // files and ports; the launcher adds the scopes that the host has
   std::vector<std::string> unrestricted;  // parts no layer restricts (H42): "files", "network", …
   std::vector<std::string> warnings;      // told at every run: what a policy lifted from the guard layer

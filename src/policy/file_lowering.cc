@@ -251,7 +251,7 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
     return {};
   }
   if (kernel->used) {
-    out.files.masks = kernel->masks;
+    out.files.masks.insert(out.files.masks.end(), kernel->masks.begin(), kernel->masks.end());
     out.files.reads_named = !kernel->reads_exact || options.denials == Denials::kAll;
     out.landlock.handled_fs |= landlock_handled(*kernel);
     for (const KernelGrant& grant : kernel->grants) {

@@ -81,11 +81,12 @@ struct Redirect {
   bool writable = false;
 };
 
-// A path covered in the private mount namespace: denied (mode 0, empty) or read-only.
+// A path covered in the private mount namespace: denied, read-only, or a file with another text.
 struct Mask {
-  enum class Kind : uint8_t { kDeny, kReadOnly } kind = Kind::kDeny;
+  enum class Kind : uint8_t { kDeny, kReadOnly, kContent } kind = Kind::kDeny;
   std::string path;
   bool directory = false;
+  std::string content;  // kContent, at most one in a run
 };
 
 // Disks, and the kernel's view of all memory: whoever reads them reads every file.

@@ -114,6 +114,9 @@ class Fixer {
     const size_t index = winner.rule.layer - 1U;
     if (stack_.layers[index].policy == nullptr) return std::nullopt;  // OCI: written for another program too
     const Policy& policy = *stack_.layers[index].policy;
+    // A section's rules come before all of the file's: adding one there changes nothing.
+    const bool by_section = policy.network && winner.rule.pointer == policy.network->pointer && winner.rule.file == policy.network->file;
+    if (by_section && (winner.rule.file != "(command line)" || policy.network->replaces)) return std::nullopt;
     const std::string prefix = winner.rule.is_default ? "to allow: " : "deliberate: ";
     if (!winner.rule.is_default) {
       const bool command_line = winner.rule.file == "(command line)";

@@ -154,7 +154,7 @@ class Planner {
     if (getcwd(directory, sizeof directory) != nullptr && is_below(directory, path) && deny)
       return place(entry) + ": " + path + " holds the working directory";
     if (options_.masks) {
-      out.masks.push_back({deny ? Mask::Kind::kDeny : Mask::Kind::kReadOnly, path, S_ISDIR(status.st_mode)});
+      out.masks.push_back({deny ? Mask::Kind::kDeny : Mask::Kind::kReadOnly, path, S_ISDIR(status.st_mode), {}});
       return std::nullopt;
     }
     if (writable) return place(entry) + ": " + path + " is in a place for writing, and it can't be covered without a mount namespace";
@@ -173,7 +173,7 @@ class Planner {
       struct stat status {};
       if (lstat(path.c_str(), &status) != 0) continue;
       if (S_ISDIR(status.st_mode)) cover_raw_devices(path, depth - 1, out);
-      else if (is_raw_device(status)) out.masks.push_back({Mask::Kind::kDeny, path, false});
+      else if (is_raw_device(status)) out.masks.push_back({Mask::Kind::kDeny, path, false, {}});
     }
   }
 

@@ -6,9 +6,13 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "policy/guard.h"
+#include "policy/network_lowering.h"
+#include "policy/network_rules.h"
 #include "policy/parser.h"
 #include "policy/sibling_warnings.h"
 
@@ -42,6 +46,10 @@ void merge(Policy& own, Policy base) {
   if (base.files) {
     if (!own.files) own.files.emplace();
     merge_files(*own.files, std::move(*base.files));
+  }
+  if (base.network) {
+    if (own.network) merge_network(*own.network, std::move(*base.network));
+    else own.network = std::move(base.network);
   }
   if (!base.environment) return;
   if (!own.environment) own.environment.emplace();
@@ -154,20 +162,6 @@ class Composer {
   std::set<FileId> active_;
 };
 
-Rule net_none_rule() {
-  Rule rule;
-  for (const std::string_view name : {"socket", "socketpair"}) rule.calls.push_back({kernel::find_syscall(name), true});
-  bpf::ArgTest family;
-  family.arg = 0;
-  family.width = bpf::CompareWidth::kU32;
-  family.op = bpf::CompareOp::kNotEqual;
-  family.values = {1};  // AF_UNIX
-  rule.when = {family};
-  rule.action = {Action::kErrno, EACCES, Check::kNone};
-  rule.place = {std::string(kCommandLine), 0, "--net none"};
-  return rule;
-}
-
 bool grants(FileVerb verb) { return verb == FileVerb::kRead || verb == FileVerb::kWrite; }
 
 // The file flags of one kind, resolved; `notes` gets what does not exist.
@@ -200,7 +194,11 @@ Result<void, PolicyError> add_granting_flags(Policy& policy, const QuickFlags& q
 }
 
 void add_quick_flags(Policy& policy, const QuickFlags& quick) {
-  if (quick.net_none) policy.rules.insert(policy.rules.begin(), net_none_rule());
+  if (quick.network.any()) {
+    const bool existed = policy.network.has_value();
+    if (!existed) policy.network.emplace();
+    apply_network_flags(*policy.network, existed, quick.network);
+  }
   if (quick.env.empty()) return;
   if (!policy.environment) policy.environment.emplace();
   EnvironmentRules flags;
@@ -243,6 +241,23 @@ Result<void, PolicyError> apply_quick_flags(PolicyStack& stack, const QuickFlags
   taking.files = std::move(*section);
   push_layer(stack, std::move(taking));
   return {};
+}
+
+// What the composed section says about system calls becomes rules of its layer; names and name servers are looked up.
+void finish_network(PolicyStack& stack) {
+  for (StackLayer& layer : stack.layers) {
+    if (layer.policy == nullptr || !layer.policy->network) continue;
+    Policy policy = *layer.policy;
+    resolve_names(*policy.network, policy.notes);
+    if (policy.network->dns) {
+      std::ifstream file("/etc/resolv.conf", std::ios::binary);
+      const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      for (NetworkEntry& server : name_servers(text)) policy.network->connect.push_back(std::move(server));
+    }
+    std::vector<Rule> rules = network_layer_rules(*policy.network);
+    policy.rules.insert(policy.rules.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
+    layer.policy = std::make_shared<const Policy>(std::move(policy));
+  }
 }
 
 }  // namespace
@@ -305,6 +320,7 @@ Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_
   }
   const bool last_is_own = policy_args.back() != "none" && stack.layers.back().policy != nullptr;
   if (auto applied = apply_quick_flags(stack, quick, last_is_own, options); !applied) return failure(std::move(applied.error()));
+  finish_network(stack);
   return stack;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "policy/file_rules.h"
+#include "policy/network_rules.h"
 #include "policy/oci.h"
 #include "policy/policy_error.h"
 #include "policy/policy_paths.h"
@@ -17,7 +18,7 @@ namespace srun::policy {
 // Options that add to the last --policy as a file that extends it would: they come before its rules, and earlier
 // layers keep the last word. Beside an OCI profile or `none` they are a layer of their own that only takes away.
 struct QuickFlags {
-  bool net_none = false;         // --net none
+  NetworkFlags network;          // --net and --listen
   std::vector<std::string> env;  // --env NAME|GLOB|NAME=VALUE
   // --read and --write; --read-only and --deny are a layer of their own, so that they win over every grant.
   struct File {
@@ -26,7 +27,7 @@ struct QuickFlags {
   };
   std::vector<File> files;
 
-  bool any() const { return net_none || !env.empty() || !files.empty(); }
+  bool any() const { return network.any() || !env.empty() || !files.empty(); }
 };
 
 struct LoadOptions {

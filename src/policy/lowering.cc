@@ -4,6 +4,7 @@
 
 #include "policy/file_lowering.h"
 #include "policy/guard.h"
+#include "policy/network_lowering.h"
 #include "policy/guard_conflicts.h"
 #include "policy/layer_lowering.h"
 #include "policy/oci.h"
@@ -40,7 +41,8 @@ std::vector<std::string> unrestricted_parts(const PolicyStack& stack, bool envir
   std::vector<std::string> parts;
   if (stack.layers.empty()) parts.emplace_back("system calls (but for the guard layer)");
   if (!restricts_files(stack)) parts.emplace_back("files");
-  parts.insert(parts.end(), {"network", "limits"});
+  if (!restricts_network(stack)) parts.emplace_back("network");
+  parts.emplace_back("limits");
   if (!environment) parts.emplace_back("environment");
   return parts;
 }
@@ -68,6 +70,7 @@ Policy guard_layer(const PolicyStack& stack, const LoweringOptions& options, Ker
   Policy guard = guard_policy(options, lifted_parts(stack));
   // After the guard's own rules: of those that match a call the first decides, and they are never weaker.
   for (Rule& rule : file_rules(stack, kernel, options)) guard.rules.push_back(std::move(rule));
+  for (Rule& rule : network_rules(stack, options.audit)) guard.rules.push_back(std::move(rule));
   if (kernel_files != nullptr) *kernel_files = std::move(kernel);
   return guard;
 }
@@ -109,6 +112,7 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
   if (auto files = lower_files(stack, kernel_files, options, verdicts, out); !files) return failure(std::move(files.error()));
+  lower_network(stack, options, verdicts, out);
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 
   out.verdicts = verdicts.take_verdicts();

@@ -10,6 +10,7 @@
 #include "kernel/syscall_table.h"
 #include "policy/enforcement.h"
 #include "policy/file_rules.h"
+#include "policy/network.h"
 
 namespace srun::policy {
 
@@ -65,6 +66,7 @@ struct Policy {
   // True for layers that only take away (the guard, quick flags beside an OCI profile): what no rule matches passes.
   bool open_ended = false;
   std::optional<FilesSection> files;
+  std::optional<NetworkSection> network;
   std::optional<EnvironmentRules> environment;
   std::vector<UnsafeEntry> unsafe;
   std::vector<std::string> warnings;

@@ -10,6 +10,7 @@
 #include "policy/catalog.h"
 #include "policy/environment.h"
 #include "policy/guard.h"
+#include "policy/network_rules.h"
 #include "policy/verdict_table_builder.h"
 #include "policy/when.h"
 
@@ -17,11 +18,11 @@ namespace srun::policy {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kTopKeys = {"version", "description", "default", "syscalls",
-                                                      "files", "extends", "environment", "unsafe", "$schema"};
+constexpr std::array<std::string_view, 10> kTopKeys = {"version", "description", "default", "syscalls", "network",
+                                                       "files", "extends", "environment", "unsafe", "$schema"};
 // Sections of the language that later versions of this program enforce. Until then a policy that has one is refused,
 // never run without it (I7).
-constexpr std::array<std::string_view, 5> kLaterSections = {"network", "limits", "private", "namespaces", "tests"};
+constexpr std::array<std::string_view, 4> kLaterSections = {"limits", "private", "namespaces", "tests"};
 constexpr std::array<std::string_view, 5> kRuleKeys = {"names", "action", "when", "reason", "quiet"};
 constexpr std::array<std::string_view, 3> kEnvironmentKeys = {"keep", "drop", "set"};
 constexpr std::array<std::string_view, 5> kActionNames = {"allow", "deny", "kill", "log", "trap"};
@@ -331,6 +332,11 @@ Result<ParsedPolicy, PolicyError> parse_policy(const Node& root) {
       }
       out.extends.push_back({name.string(), place_of(name)});
     }
+  }
+  if (const Node* section = root.find("network")) {
+    auto network = parse_network(*section);
+    if (!network) return failure(std::move(network.error()));
+    policy.network = std::move(*network);
   }
   if (const Node* section = root.find("files")) {
     auto files = parse_files(*section);

@@ -24,7 +24,7 @@ std::vector<std::string> LaunchPlan::describe() const {
                     std::to_string(read_only_paths().size()) + " read-only");
   if (user_namespace) lines.push_back("user namespace with a private mount namespace: files of other users are shown as nobody's");
   for (const policy::Mask& mask : masks)
-    lines.push_back((mask.kind == policy::Mask::Kind::kDeny ? "covered: " : "read-only: ") + escape_for_terminal(mask.path));
+    lines.push_back((mask.kind == policy::Mask::Kind::kDeny ? "covered: " : mask.kind == policy::Mask::Kind::kReadOnly ? "read-only: " : "with a text of its own: ") + escape_for_terminal(mask.path));
   for (const std::string& path : control_mounts) lines.push_back("read-only there: " + escape_for_terminal(path));
   if (restrict_capabilities) lines.push_back("capabilities: only " + joined(capability_names(capabilities)));
   lines.push_back("no_new_privs: set-user-id programs and sudo gain no rights here");

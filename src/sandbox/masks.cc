@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace srun::sandbox {
 namespace {
@@ -39,7 +40,8 @@ int clone_tree(int directory, const char* path) {
 int attach(int tree, const char* path) { return syscall(kMoveMount, tree, "", AT_FDCWD, path, kMoveFromDescriptor) == 0 ? 0 : errno; }
 
 // A file system with a file that can't be opened and a directory that can't be entered; nothing can be changed in it.
-int make_masks(int& file, int& directory) {
+// `content`: one more, with this text; null: none.
+int make_masks(const std::string* content, int (&trees)[3]) {
   const int context = static_cast<int>(syscall(kFsopen, "tmpfs", 1u /* FSOPEN_CLOEXEC */));
   if (context < 0) return errno;
   int error = 0;
@@ -52,21 +54,26 @@ int make_masks(int& file, int& directory) {
   if (error != 0) return error;
   // Device 0:0 needs no CAP_MKNOD (Linux 5.8).
   if (mknodat(mount_fd, "file", S_IFCHR, 0) != 0 || mkdirat(mount_fd, "directory", 0) != 0) error = errno;
+  if (error == 0 && content != nullptr) {
+    const int fd = openat(mount_fd, "content", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || fchmod(fd, 0644) != 0 || write(fd, content->data(), content->size()) != static_cast<ssize_t>(content->size())) error = errno != 0 ? errno : EIO;
+    if (fd >= 0) close(fd);
+  }
   // A detached mount can't be cloned before Linux 6.15: it is attached somewhere for a moment, in our own namespace.
   if (error == 0) {
     error = ENOENT;
     for (const char* const place : {"/tmp", "/run", "/var", "/usr"}) {
       if ((error = attach(mount_fd, place)) != 0) continue;
-      file = clone_tree(mount_fd, "file");
-      directory = clone_tree(mount_fd, "directory");
-      if (file < 0 || directory < 0) error = errno;
+      const char* const names[] = {"file", "directory", "content"};
+      for (int i = 0; i < (content != nullptr ? 3 : 2); ++i)
+        if ((trees[i] = clone_tree(mount_fd, names[i])) < 0) error = errno;
       if (umount2(place, MNT_DETACH) != 0) error = errno;
       break;
     }
   }
   close(mount_fd);
-  if (error == 0) error = set_read_only(file);
-  if (error == 0) error = set_read_only(directory);
+  for (const int tree : trees)
+    if (error == 0 && tree >= 0) error = set_read_only(tree);
   return error;
 }
 
@@ -96,8 +103,11 @@ int enter_user_namespace(uid_t uid, gid_t gid) {
 int cover_paths(std::span<const policy::Mask> masks, const char** failed_path) {
   *failed_path = nullptr;
   int error = 0;
-  const char* covered[2] = {nullptr, nullptr};  // a place of each kind that is covered already: the next ones are its clones
-  int trees[2] = {-1, -1};
+  const char* covered[3] = {nullptr, nullptr, nullptr};  // a place of each kind that is covered already: the next are its clones
+  int trees[3] = {-1, -1, -1};
+  const std::string* content = nullptr;
+  for (const policy::Mask& mask : masks)
+    if (mask.kind == policy::Mask::Kind::kContent) content = &mask.content;
   for (const policy::Mask& mask : masks) {
     int tree = -1;
     if (mask.kind == policy::Mask::Kind::kReadOnly) {
@@ -105,14 +115,14 @@ int cover_paths(std::span<const policy::Mask> masks, const char** failed_path) {
       if (tree < 0) error = errno;
       else error = set_read_only(tree);
     } else {
-      if (trees[0] < 0 && (error = make_masks(trees[0], trees[1])) != 0) return error;
-      const int kind = mask.directory ? 1 : 0;
+      if (trees[0] < 0 && (error = make_masks(content, trees)) != 0) return error;
+      const int kind = mask.kind == policy::Mask::Kind::kContent ? 2 : mask.directory ? 1 : 0;
       tree = covered[kind] == nullptr ? trees[kind] : clone_tree(AT_FDCWD, covered[kind]);
       if (tree < 0) error = errno;
       covered[kind] = mask.path.c_str();
     }
     if (error == 0) error = attach(tree, mask.path.c_str());
-    if (tree >= 0 && tree != trees[0] && tree != trees[1]) close(tree);
+    if (tree >= 0 && tree != trees[0] && tree != trees[1] && tree != trees[2]) close(tree);
     if (error != 0) {
       *failed_path = mask.path.c_str();
       return error;

@@ -16,7 +16,7 @@ namespace srun::sandbox {
 int enter_user_namespace(uid_t uid, gid_t gid);
 
 // In a private mount namespace. Denied files become a device node without a device, which nobody can open (EACCES, root
-// included); denied directories an empty one without permissions; read-only ones stay what they are. *failed_path names
+// included); denied directories an empty one without permissions; read-only ones stay what they are; a file may get another text. *failed_path names
 // what could not be covered (nullptr: the masks themselves).
 int cover_paths(std::span<const policy::Mask> masks, const char** failed_path);
 

@@ -31,6 +31,7 @@ Dispatcher::Dispatcher(const policy::Enforcement& enforcement, Membership member
       membership_(membership),
       affinity_(affinity),
       files_(enforcement.files.present ? std::make_unique<FileBroker>(enforcement.files, membership, slow) : nullptr),
+      network_(enforcement.network.present ? std::make_unique<NetworkBroker>(enforcement.network, enforcement.files, membership, slow) : nullptr),
       own_pid_namespace_(pid_namespace_inode("/proc/self/ns/pid")) {}
 
 Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, uint64_t now) {
@@ -92,6 +93,7 @@ bool Dispatcher::foreign_pid_namespace(pid_t tid) const {
 
 Answer Dispatcher::check(const policy::Verdict& verdict, const Notification& notification, TaskRecord& task, uint64_t now) {
   if (verdict.check == policy::Check::kFile && files_ != nullptr) return files_->serve(notification);
+  if (verdict.check == policy::Check::kNetwork && network_ != nullptr) return network_->serve(notification);
   return check_process(verdict.check, notification.call, task, now);
 }
 

@@ -9,6 +9,7 @@
 #include "supervisor/affinity.h"
 #include "supervisor/answer.h"
 #include "supervisor/file_broker.h"
+#include "supervisor/network_broker.h"
 #include "supervisor/notification.h"
 #include "supervisor/process_tree.h"
 #include "supervisor/slow_calls.h"
@@ -40,6 +41,7 @@ class Dispatcher {
   Membership membership_;
   Affinity& affinity_;
   std::unique_ptr<FileBroker> files_;  // null: no policy has a files section
+  std::unique_ptr<NetworkBroker> network_;  // null: no policy restricts the network
   uint64_t own_pid_namespace_;
 };
 

@@ -52,8 +52,10 @@ int Notification::write(uint64_t address, std::span<const std::byte> from) const
 }
 
 UniqueFd Notification::duplicate(int fd) const {
-  // A pidfd stands for a process, and descriptor tables are per process but for CLONE_FILES games: the thread's own
-  // process is right for every thread library.
+  // The thread's own descriptor table (PIDFD_THREAD, Linux 6.9). Before that a pidfd stands for a process, whose table is
+  // that of all its threads but for CLONE_FILES games: then it is another socket, which is decided about and acted on alike.
+  if (const UniqueFd thread(static_cast<int>(syscall(SYS_pidfd_open, tid, O_EXCL))); thread)
+    return UniqueFd(static_cast<int>(syscall(SYS_pidfd_getfd, thread.get(), fd, 0)));
   const std::optional<TaskStatus> status = task_status(tid);
   if (!status) {
     errno = ESRCH;

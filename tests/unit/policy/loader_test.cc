@@ -206,7 +206,7 @@ TEST_CASE("quick flags: --net none refuses every family but AF_UNIX in front of 
   const TemporaryDirectory directory;
   const std::string open = directory.write("open.json", kAllowAll);
   QuickFlags quick;
-  quick.net_none = true;
+  quick.network.none = true;
   for (const List& arguments : {List{open}, List{"none"}, List{open, "none"}}) {
     const Enforcement made = lowered(loaded(arguments, quick));
     CHECK(told(verdict_of(made, call_of("socket", {2, 1, 0}))) == "errno 13 notified (command line) --net none");
@@ -223,7 +223,7 @@ TEST_CASE("quick flags: beside an OCI profile they are a layer of their own") {
   const TemporaryDirectory directory;
   const std::string file = directory.write("oci.json", R"({"defaultAction": "SCMP_ACT_ALLOW"})");
   QuickFlags quick;
-  quick.net_none = true;
+  quick.network.none = true;
   const PolicyStack stack = loaded({file}, quick);
   REQUIRE(stack.layers.size() == 2);
   CHECK(told(verdict_of(lowered(stack), call_of("socket", {2}))) == "errno 13 notified (command line) --net none");

@@ -176,6 +176,12 @@ Policy random_policy(std::mt19937& random) {
   return policy;
 }
 
+QuickFlags net_none() {
+  QuickFlags flags;
+  flags.network.none = true;
+  return flags;
+}
+
 }  // namespace
 
 TEST_CASE("matcher: rules, lowered rules and programs agree on every call of every shipped policy in our language") {
@@ -183,7 +189,7 @@ TEST_CASE("matcher: rules, lowered rules and programs agree on every call of eve
   size_t compared = 0;
   for (const NamedPolicy& row : list_policies(*load.directories)) {
     CAPTURE(row.name);
-    auto stack = load_stack(std::vector<std::string>{row.name}, QuickFlags{.net_none = true}, load);
+    auto stack = load_stack(std::vector<std::string>{row.name}, net_none(), load);
     REQUIRE(stack);
     if (stack->layers.at(0).policy == nullptr) continue;
     ++compared;

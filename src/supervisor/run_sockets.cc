@@ -1,0 +1,154 @@
+#include "supervisor/run_sockets.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string>
+
+namespace srun::supervisor {
+namespace {
+
+// The whole of a file of procfs; empty if it can't be read.
+std::string contents(const char* path) {
+  std::string text;
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 16384> buffer;
+  while (file) {
+    const ssize_t size = read(file.get(), buffer.data(), buffer.size());
+    if (size < 0) return {};
+    if (size == 0) break;
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  return text;
+}
+
+std::string_view next_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+uint64_t number(std::string_view text, int base) {
+  uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return value;
+}
+
+// "0100007F:0016", "00000000000000000000000001000000:0016": each 32-bit word in the host's order.
+bool parse_local(std::string_view text, policy::IpAddress& address, unsigned& port) {
+  const size_t colon = text.find(':');
+  if (colon != 8 && colon != 32) return false;
+  address = {};
+  size_t at = colon == 8 ? 12 : 0;
+  if (colon == 8) address[10] = address[11] = 0xff;
+  for (size_t word = 0; word < colon; word += 8, at += 4) {
+    const auto value = static_cast<uint32_t>(number(text.substr(word, 8), 16));
+    std::memcpy(address.data() + at, &value, 4);
+  }
+  port = static_cast<unsigned>(number(text.substr(colon + 1), 16));
+  return true;
+}
+
+constexpr std::string_view kListening = "0A";  // TCP_LISTEN
+
+}  // namespace
+
+void RunSockets::add(BorrowedFd socket) {
+  struct stat status {};
+  if (fstat(socket.get(), &status) != 0) return;
+  const std::lock_guard lock(mutex_);
+  if (!inodes_.insert(status.st_ino).second) return;
+  order_.push_back(status.st_ino);
+  if (order_.size() <= kMost) return;
+  inodes_.erase(order_.front());
+  order_.pop_front();
+}
+
+bool RunSockets::key_of(BorrowedFd object, FileKey& key) {
+  struct statx status {};
+  if (statx(object.get(), "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0) return false;
+  // File systems without birth times: the time of the last change of the inode, which an attacker can't set back.
+  const statx_timestamp& time = (status.stx_mask & STATX_BTIME) != 0 ? status.stx_btime : status.stx_ctime;
+  key = {uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor, status.stx_ino, time.tv_sec * 1'000'000'000 + time.tv_nsec};
+  return true;
+}
+
+void RunSockets::add_file(BorrowedFd object) {
+  FileKey key{};
+  if (!key_of(object, key)) return;
+  const std::lock_guard lock(mutex_);
+  files_.push_back(key);
+  if (files_.size() > kMost) files_.pop_front();
+}
+
+bool RunSockets::owns_file(BorrowedFd object) const {
+  FileKey key{};
+  if (!key_of(object, key)) return false;
+  const std::lock_guard lock(mutex_);
+  return std::find(files_.begin(), files_.end(), key) != files_.end();
+}
+
+bool RunSockets::owns_inode(uint64_t inode) const {
+  const std::lock_guard lock(mutex_);
+  return inodes_.contains(inode);
+}
+
+Server RunSockets::server_at(const policy::SocketAddress& address) const {
+  const bool tcp = address.protocol == policy::Protocol::kTcp;
+  Server found = Server::kNobody;
+  for (const char* const path : {tcp ? "/proc/self/net/tcp" : "/proc/self/net/udp", tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6"}) {
+    const std::string table = contents(path);
+    std::string_view rest = table;
+    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - (rest.empty() ? 0 : 1)));
+    if (table.empty()) {
+      // A kernel without IPv6 has no such file and no such sockets.
+      if (path[std::strlen(path) - 1] == '6' && access(path, F_OK) != 0) continue;
+      return Server::kOther;
+    }
+    while (!rest.empty()) {
+      std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      // "sl local_address rem_address st queues timer retransmits uid timeout inode …"
+      std::array<std::string_view, 10> words;
+      for (std::string_view& word : words) word = next_word(line);
+      policy::IpAddress local{};
+      unsigned port = 0;
+      if (words[9].empty() || !parse_local(words[1], local, port) || port != address.port) continue;
+      if (tcp && words[3] != kListening) continue;
+      if (local != address.address && !policy::is_unspecified(local)) continue;
+      if (!owns_inode(number(words[9], 10))) return Server::kOther;
+      found = Server::kOwn;
+    }
+  }
+  return found;
+}
+
+Server RunSockets::abstract_server(std::string_view name) const {
+  const std::string table = contents("/proc/self/net/unix");
+  if (table.empty()) return Server::kOther;
+  // Zero bytes are written as "@" there too, so equal texts may be different names: then all of them must be the run's.
+  std::string shown = "@" + std::string(name);
+  std::replace(shown.begin(), shown.end(), '\0', '@');
+  Server found = Server::kNobody;
+  // A name may hold line ends and blanks; only what begins like a line of the table and ends in the whole name counts, and
+  // what a hostile name makes look like another line can only add sockets that are not the run's.
+  std::string_view rest = table;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    std::array<std::string_view, 7> words;
+    for (std::string_view& word : words) word = next_word(line);
+    if (line.size() < 2 || line.substr(1) != shown) continue;
+    if (!owns_inode(number(words[6], 10))) return Server::kOther;
+    found = Server::kOwn;
+  }
+  return found;
+}
+
+}  // namespace srun::supervisor
