@@ -65,12 +65,13 @@ constexpr std::array<std::pair<std::string_view, Denials>, 3> kDenialsWords{
 constexpr std::array<std::pair<std::string_view, Wait>, 2> kWaitWords{{{"main", Wait::kMain}, {"all", Wait::kAll}}};
 constexpr std::array<std::pair<std::string_view, Service>, 4> kServiceWords{
     {{"auto", Service::kAuto}, {"async", Service::kAsync}, {"sync", Service::kSync}, {"pinned", Service::kPinned}}};
-constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>, 5> kPretendWords{
+constexpr std::array<std::pair<std::string_view, bool kernel::PretendMissing::*>, 6> kPretendWords{
     {{"landlock", &kernel::PretendMissing::landlock},
      {"sync-wake", &kernel::PretendMissing::sync_wake},
      {"wait-killable", &kernel::PretendMissing::wait_killable},
      {"mount-namespace", &kernel::PretendMissing::mount_namespace},
-     {"user-namespace", &kernel::PretendMissing::user_namespace}}};
+     {"user-namespace", &kernel::PretendMissing::user_namespace},
+     {"pidfd-getfd", &kernel::PretendMissing::pidfd_getfd}}};
 
 void add_env(Options& options, const std::string& value) {
   if (value[0] == '=') throw Refused{bad_value("--env", value, "NAME, GLOB or NAME=VALUE")};
@@ -232,8 +233,10 @@ void check_together(Options& options) {
     return;
   }
   if (options.mode == Mode::kRun && options.program.empty()) throw Refused{"no program to run; see --help"};
-  // Until a policy named `default` can be enforced, running without one would look safer than it is.
-  if (options.policies.empty()) throw Refused{"no policy; --policy baseline filters system calls only"};
+  if (options.policies.empty()) {
+    options.policies.emplace_back("default");
+    options.chosen_policy = false;
+  }
 }
 
 // What --failure-status says anywhere among the options, for mistakes that stop the parsing before it is reached.

@@ -33,7 +33,8 @@ struct OutputPlace {
 
 struct Options {
   Mode mode = Mode::kRun;
-  std::vector<std::string> policies;  // FILE, NAME or "none", oldest layer first
+  std::vector<std::string> policies;  // FILE, NAME or "none", oldest layer first; "default" if none was given
+  bool chosen_policy = true;          // false: none was given
   std::vector<std::string> net;       // --net, each a RULE[,RULE…]
   std::vector<std::string> listen;    // --listen [HOST:]PORT
   std::vector<std::string> env;       // NAME, GLOB or NAME=VALUE, as given; the part before "=" is not empty

@@ -102,6 +102,13 @@ void tell_start(const Options& options, const Loaded& loaded, const sandbox::Lau
   if (options.audit) complain("not a sandbox: --audit enforces the guard layer only and lets everything else pass");
   if (options.quiet) return;
   for (const std::string& warning : loaded.enforcement.warnings) complain(warning);
+  // H42: said to people only, and only where nobody has chosen anything.
+  const bool flags = !options.net.empty() || !options.listen.empty() || !options.files.empty() || !options.env.empty();
+  if (!options.chosen_policy && !flags && isatty(STDERR_FILENO) != 0 && !loaded.enforcement.unrestricted.empty()) {
+    std::string parts;
+    for (const std::string& part : loaded.enforcement.unrestricted) parts += (parts.empty() ? "" : ", ") + part;
+    complain("policy default (sandbox-policy show default); not restricted: " + parts);
+  }
   if (features.root && !plan.private_mounts)
     complain("running as root without a private mount namespace: /proc/sys and other control files of the kernel stay writable for the program");
 }
@@ -270,7 +277,7 @@ Result<Loaded, RunError> load(const Options& options, const kernel::Features& fe
   Result<policy::Enforcement, policy::PolicyError> enforcement = policy::lower(*stack, lowering);
   if (!enforcement) return failure(RunError{enforcement.error().text(), options.failure_status});
   if (enforcement->network.present && !options.audit)
-    if (const std::optional<Error> error = kernel::probe_descriptor_duplication()) return failure(RunError{error->message(), options.failure_status});
+    if (const std::optional<Error> error = kernel::probe_descriptor_duplication(options.pretend_missing)) return failure(RunError{error->message(), options.failure_status});
   return Loaded{std::move(*stack), lowering, std::move(*enforcement)};
 }
 

@@ -41,6 +41,7 @@ struct PretendMissing {
   bool wait_killable = false;
   bool mount_namespace = false;
   bool user_namespace = false;
+  bool pidfd_getfd = false;
 };
 [[nodiscard]] Result<Features> probe_features(const PretendMissing& pretend_missing);
 
@@ -49,6 +50,6 @@ struct PretendMissing {
 bool probe_user_mounts();
 
 // Whether pidfd_getfd(2) works here (Linux 5.6; Docker's default profile refuses it): nullopt, or why not.
-std::optional<Error> probe_descriptor_duplication();
+std::optional<Error> probe_descriptor_duplication(const PretendMissing& pretend_missing);
 
 }  // namespace srun::kernel

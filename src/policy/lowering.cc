@@ -112,7 +112,7 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
   if (auto files = lower_files(stack, kernel_files, options, verdicts, out); !files) return failure(std::move(files.error()));
-  lower_network(stack, options, verdicts, out);
+  if (auto network = lower_network(stack, options, verdicts, out); !network) return failure(std::move(network.error()));
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 
   out.verdicts = verdicts.take_verdicts();

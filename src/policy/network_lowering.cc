@@ -122,8 +122,15 @@ std::vector<Rule> network_rules(const PolicyStack& stack, bool audit) {
   return rules;
 }
 
-void lower_network(const PolicyStack& stack, const LoweringOptions& options, VerdictTableBuilder& verdicts, Enforcement& out) {
-  if (!restricts_network(stack)) return;
+Result<void, PolicyError> lower_network(const PolicyStack& stack, const LoweringOptions& options, VerdictTableBuilder& verdicts, Enforcement& out) {
+  if (!restricts_network(stack)) return {};
+  for (const StackLayer& layer : stack.layers) {
+    if (layer.policy == nullptr) continue;
+    for (const UnsafeEntry& entry : layer.policy->unsafe)
+      if (entry.part == "namespaces" || entry.part == "io_uring" || entry.part == "foreign-abi" || entry.part == "mount")
+        return failure(PolicyError{entry.place.file, entry.place.line, entry.place.pointer,
+                                   "\"" + entry.part + "\" cannot be lifted together with a network section: sockets could be used where no rule sees it", {}});
+  }
   std::vector<NetworkMatcher::Layer> layers;
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const NetworkSection* const section = section_of(stack.layers[i]);
@@ -148,6 +155,7 @@ void lower_network(const PolicyStack& stack, const LoweringOptions& options, Ver
   out.network.matcher = std::make_shared<const NetworkMatcher>(std::move(layers));
   // Besides the supervisor's own look at each name. It acts from outside of the domain, so listed names work.
   if (!options.audit && options.landlock_abi >= 6) out.landlock.scoped |= kAbstractUnixScope;
+  return {};
 }
 
 std::optional<std::string> suggested_network_fix(const PolicyStack& stack, const Verdict& verdict, std::string_view what, bool binds) {

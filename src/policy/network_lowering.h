@@ -25,7 +25,8 @@ std::vector<Rule> network_layer_rules(const NetworkSection& section);
 std::vector<Rule> network_rules(const PolicyStack& stack, bool audit);
 
 // Fills `out.network` and the abstract-name scope of `out.landlock`.
-void lower_network(const PolicyStack& stack, const LoweringOptions& options, VerdictTableBuilder& verdicts, Enforcement& out);
+[[nodiscard]] Result<void, PolicyError> lower_network(const PolicyStack& stack, const LoweringOptions& options,
+                                                      VerdictTableBuilder& verdicts, Enforcement& out);
 
 // The flag that allows `what` ("tcp:10.0.0.1:80"), tried on the stack; `binds`: for a bind or listen.
 std::optional<std::string> suggested_network_fix(const PolicyStack& stack, const Verdict& verdict, std::string_view what, bool binds);

@@ -104,10 +104,26 @@ bool Identity::become(const TaskCredentials& task, bool real) {
   return set_effective(capabilities);
 }
 
+bool Identity::become_peer(const TaskCredentials& task) {
+  const bool same_groups = task.group_count == own_.group_count && std::equal(task.groups.begin(), task.groups.begin() + task.group_count, own_.groups.begin());
+  const bool same_ids = task.fs_uid == own_.fs_uid && task.fs_gid == own_.fs_gid && task.real_uid == own_.real_uid && task.real_gid == own_.real_gid;
+  if (!privileged_ || (same_ids && same_groups)) return become(task, false) && (privileged_ || same_ids);
+  changed_ids_ = changed_peer_ = true;
+  if (!same_groups && syscall(SYS_setgroups, task.group_count, task.groups.data()) != 0) return false;
+  // The saved ids stay ours: they keep the permitted capabilities and are the way back. The file system ids follow.
+  if (syscall(SYS_setresgid, task.real_gid, task.fs_gid, -1) != 0 || syscall(SYS_setresuid, task.real_uid, task.fs_uid, -1) != 0) return false;
+  changed_capabilities_ = true;
+  return set_effective(task.effective);
+}
+
 void Identity::restore() {
   if (changed_capabilities_ || changed_ids_) {
     // Capabilities first: they are what the rest needs. They come from the permitted set, which is never given up.
     bool restored = set_effective(own_.effective);
+    if (changed_peer_) {
+      restored = restored && syscall(SYS_setresuid, own_.real_uid, own_.fs_uid, -1) == 0 && set_effective(own_.effective) &&
+                 syscall(SYS_setresgid, own_.real_gid, own_.fs_gid, -1) == 0;
+    }
     if (changed_ids_) {
       syscall(SYS_setfsuid, own_.fs_uid);
       syscall(SYS_setfsgid, own_.fs_gid);
@@ -118,7 +134,7 @@ void Identity::restore() {
     }
     if (!restored) std::abort();
   }
-  changed_ids_ = false;
+  changed_ids_ = changed_peer_ = false;
   changed_capabilities_ = false;
 }
 

@@ -33,6 +33,8 @@ class Identity {
   // False: it can't be done; the caller denies. Skipped where nothing would change. `real`: as access(2) looks at files,
   // with the real ids.
   [[nodiscard]] bool become(const TaskCredentials& task, bool real);
+  // The same for acts whose peer sees who did them (unix(7): SO_PEERCRED, SCM_CREDENTIALS): real and effective ids too.
+  [[nodiscard]] bool become_peer(const TaskCredentials& task);
   // Back to the supervisor's. Ends the process if that fails: nothing can be decided under a wrong identity.
   void restore();
   // Without privileges every task of the run has the supervisor's identity for good: set*id, setgroups and file
@@ -44,6 +46,7 @@ class Identity {
 
   bool privileged_ = false;
   bool changed_ids_ = false;
+  bool changed_peer_ = false;
   bool changed_capabilities_ = false;
   TaskCredentials own_;
 };

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "kernel/arch.h"
 #include "kernel/syscall_table.h"
 #include "policy/network_rules.h"
+#include "supervisor/process_tree.h"
 #include "supervisor/socket_messages.h"
 
 namespace srun::supervisor {
@@ -80,7 +82,13 @@ bool become_task(const Notification& notification) {
   Identity identity;
   if (!identity.can_differ()) return true;
   TaskCredentials task;
-  return read_credentials(notification.tid, task) && notification.valid() && identity.become(task, false);
+  return read_credentials(notification.tid, task) && notification.valid() && identity.become_peer(task);
+}
+
+// Whether the kernel tells which file a Unix socket is bound to: asked about one that is bound to none, it answers at all.
+bool can_tell_bound_files() {
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe && RunSockets::is_known(probe.borrow());
 }
 
 class SlowConnect final : public SlowCall {
@@ -155,7 +163,7 @@ class SlowSend final : public SlowCall {
 }  // namespace
 
 NetworkBroker::NetworkBroker(const policy::NetworkEnforcement& network, const policy::FileEnforcement& files, Membership membership, SlowCalls& slow)
-    : network_(network), files_(files), slow_(slow), walker_(membership) {}
+    : network_(network), files_(files), slow_(slow), walker_(membership), knows_bound_files_(can_tell_bound_files()) {}
 
 Answer NetworkBroker::serve(const Notification& notification) {
   const kernel::Syscall* const row = kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(notification.call.nr));
@@ -232,12 +240,9 @@ std::optional<Answer> NetworkBroker::open_socket(const Notification& notificatio
 
 std::optional<Answer> NetworkBroker::take_identity(const Notification& notification) {
   if (!identity_.can_differ()) return std::nullopt;
-  if (!read_credentials(notification.tid, task_) || !identity_.become(task_, false)) return Answer::refuse(EACCES);
+  if (!read_credentials(notification.tid, task_) || !identity_.become_peer(task_)) return Answer::refuse(EACCES);
   return std::nullopt;
 }
-
-// Unix sockets tell their peers the effective ids of the caller, which a thread does not change here.
-bool NetworkBroker::foreign_identity() const { return identity_.can_differ() && (task_.fs_uid != geteuid() || task_.fs_gid != getegid()); }
 
 Answer NetworkBroker::refuse(const SocketAddress& address, bpf::VerdictId verdict) {
   Answer answer = Answer::refuse(EACCES);
@@ -281,7 +286,6 @@ std::optional<Answer> NetworkBroker::decide_unix_peer(const Notification& notifi
   auto& name = reinterpret_cast<sockaddr_un&>(address.storage);
   const size_t size = address.length - offsetof(sockaddr_un, sun_path);
   if (address.length <= offsetof(sockaddr_un, sun_path) || address.length > sizeof name) return Answer::fail(EINVAL);
-  if (foreign_identity()) return Answer::refuse(EACCES);
   SocketAddress peer;
   peer.protocol = Protocol::kUnix;
   if (name.sun_path[0] == '\0') {
@@ -389,32 +393,52 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
   }
   if (network_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
   if (!read_credentials(notification.tid, task_)) return Answer::refuse(EACCES);
-  ::umask(task_.umask);  // nothing else in this process makes files at the same time
-  // From the pinned directory, by the last component alone, which is what getsockname(2) tells from then on. Nothing else in
-  // this process uses relative paths.
-  sockaddr_un short_name{};
-  short_name.sun_family = AF_UNIX;
   const size_t length = strnlen(walked_.name.data(), walked_.name.size());
   const UniqueFd before(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  int result = -1;
-  int error = ENAMETOOLONG;
-  if (!before) {
-    error = errno;
-  } else if (length <= sizeof short_name.sun_path) {
-    std::memcpy(short_name.sun_path, walked_.name.data(), length);
-    if (fchdir(walked_.parent.get()) != 0) return Answer::fail(errno);
-    result = ::bind(socket.fd.get(), reinterpret_cast<const sockaddr*>(&short_name), static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length + (length < sizeof short_name.sun_path ? 1 : 0)));
-    error = errno;
+  const UniqueFd directory = notification.pin_working_directory();
+  if (!before || !directory) return Answer::refuse(EACCES);
+  // bind(2) keeps the name as it was given, and programs hand what getsockname(2) tells to others. So it is bound by that
+  // name, from the task's directory, if the name leads to the pinned directory here too. Whether it still did when the
+  // kernel walked it is asked afterwards (unix_diag): a program that changes it meanwhile, to have a socket elsewhere, has
+  // one that nobody can listen on, and is ended. Where the kernel does not tell: by the last component from the pinned directory.
+  sockaddr_un given{};
+  given.sun_family = AF_UNIX;
+  std::memcpy(given.sun_path, path.data(), path.size());
+  auto given_length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (path.size() < sizeof given.sun_path ? 1 : 0));
+  ::umask(task_.umask);  // nothing else in this process makes files at the same time, or uses relative paths
+  const ScopeExit own_place([&] {
+    ::umask(0);
     identity_.restore();
     if (fchdir(before.get()) != 0) std::abort();  // whatever comes next would mean another place
+  });
+  bool by_name = knows_bound_files_ && fchdir(directory.get()) == 0;
+  if (by_name) {
+    const size_t slash = path.rfind('/');
+    const std::string parent = slash == std::string_view::npos ? "." : slash == 0 ? "/" : std::string(path.substr(0, slash));
+    const UniqueFd ours(open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat here {};
+    struct stat there {};
+    by_name = ours && fstat(ours.get(), &here) == 0 && fstat(walked_.parent.get(), &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
   }
-  ::umask(0);
-  if (result != 0) return Answer::fail(error);
-  run_.add(socket.fd.borrow());
+  if (!by_name) {
+    if (length > sizeof given.sun_path) return Answer::fail(ENAMETOOLONG);
+    if (fchdir(walked_.parent.get()) != 0) return Answer::fail(errno);
+    std::memset(given.sun_path, 0, sizeof given.sun_path);
+    std::memcpy(given.sun_path, walked_.name.data(), length);
+    given_length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length + (length < sizeof given.sun_path ? 1 : 0));
+  }
+  if (::bind(socket.fd.get(), reinterpret_cast<const sockaddr*>(&given), given_length) != 0) return Answer::fail(errno);
   const UniqueFd made(openat(walked_.parent.get(), walked_.name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (by_name && (!made || !RunSockets::is_bound_to(socket.fd.borrow(), made.borrow()).value_or(false))) {
+    identity_.restore();
+    if (const std::optional<TaskStatus> status = task_status(notification.tid); status && notification.valid()) kill(status->tgid, SIGKILL);
+    SocketAddress elsewhere;
+    elsewhere.protocol = Protocol::kUnix;
+    elsewhere.path = walked_.canonical();
+    return refuse(elsewhere, {});
+  }
+  run_.add(socket.fd.borrow());
   struct stat status {};
-  // Made just now; if somebody has replaced it meanwhile, what stands there is not taken for the run's unless it is a socket
-  // of the task's, which is no more than what the task could have bound there.
   if (made && fstat(made.get(), &status) == 0 && S_ISSOCK(status.st_mode)) run_.add_file(made.borrow());
   return Answer::result(0);
 }
@@ -480,7 +504,6 @@ Answer NetworkBroker::send(const Notification& notification, Socket& socket, Soc
     if (message.name.length != 0)
       if (auto answer = decide_peer(notification, socket, message.name)) return *answer;
   }
-  if (socket.domain == AF_UNIX && foreign_identity()) return Answer::refuse(EACCES);
   if (network_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
   const int64_t sent = send_now(socket.fd.borrow(), message);
   if (socket.type == SOCK_DGRAM && message.name.length != 0) run_.add(socket.fd.borrow());

@@ -65,7 +65,6 @@ class NetworkBroker {
   std::optional<Answer> decide_inet_bind(const policy::SocketAddress& address);
   Answer refuse(const policy::SocketAddress& address, bpf::VerdictId verdict);
   std::optional<Answer> take_identity(const Notification& notification);
-  bool foreign_identity() const;
 
   const policy::NetworkEnforcement& network_;
   const policy::FileEnforcement& files_;
@@ -75,6 +74,7 @@ class NetworkBroker {
   TaskCredentials task_;
   RunSockets run_;
   Walked walked_;
+  bool knows_bound_files_;
   std::string object_;  // what the last answer's `object` shows
 };
 

@@ -1,7 +1,12 @@
 #include "supervisor/run_sockets.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,6 +60,43 @@ bool parse_local(std::string_view text, policy::IpAddress& address, unsigned& po
   return true;
 }
 
+// The file that a Unix socket is bound to, from sock_diag(7). `answered`: the kernel knows the socket at all.
+std::optional<unix_diag_vfs> ask_file(BorrowedFd socket, bool& answered) {
+  struct stat ours {};
+  if (fstat(socket.get(), &ours) != 0) return std::nullopt;
+  const UniqueFd kernel(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!kernel) return std::nullopt;
+  struct {
+    nlmsghdr header;
+    unix_diag_req request;
+  } message{};
+  message.header.nlmsg_len = sizeof message;
+  message.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  message.header.nlmsg_flags = NLM_F_REQUEST;
+  message.request.sdiag_family = AF_UNIX;
+  message.request.udiag_states = ~0U;
+  message.request.udiag_ino = static_cast<uint32_t>(ours.st_ino);
+  message.request.udiag_show = UDIAG_SHOW_VFS;
+  message.request.udiag_cookie[0] = message.request.udiag_cookie[1] = ~0U;
+  alignas(nlmsghdr) std::array<char, 4096> answer;
+  if (send(kernel.get(), &message, sizeof message, 0) < 0) return std::nullopt;
+  const ssize_t size = recv(kernel.get(), answer.data(), answer.size(), 0);
+  const auto* const header = reinterpret_cast<const nlmsghdr*>(answer.data());
+  if (size < static_cast<ssize_t>(sizeof *header) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len > static_cast<size_t>(size)) return std::nullopt;
+  answered = true;
+  for (size_t at = NLMSG_LENGTH(sizeof(unix_diag_msg)); at + sizeof(nlattr) <= header->nlmsg_len;) {
+    nlattr attribute;
+    std::memcpy(&attribute, answer.data() + at, sizeof attribute);
+    if (attribute.nla_len < sizeof attribute) break;
+    if (attribute.nla_type == UNIX_DIAG_VFS && at + sizeof attribute + sizeof(unix_diag_vfs) <= header->nlmsg_len) {
+      unix_diag_vfs place;
+      std::memcpy(&place, answer.data() + at + sizeof attribute, sizeof place);
+      return place;
+    }
+    at += NLA_ALIGN(attribute.nla_len);
+  }
+  return std::nullopt;
+}
 constexpr std::string_view kListening = "0A";  // TCP_LISTEN
 
 }  // namespace
@@ -127,6 +169,21 @@ Server RunSockets::server_at(const policy::SocketAddress& address) const {
     }
   }
   return found;
+}
+
+bool RunSockets::is_known(BorrowedFd socket) {
+  bool answered = false;
+  ask_file(socket, answered);
+  return answered;
+}
+
+std::optional<bool> RunSockets::is_bound_to(BorrowedFd socket, BorrowedFd object) {
+  struct stat file {};
+  bool answered = false;
+  const std::optional<unix_diag_vfs> place = ask_file(socket, answered);
+  if (!place || fstat(object.get(), &file) != 0) return std::nullopt;
+  // The kernel's own form of a device number, and the lower half of the inode's.
+  return place->udiag_vfs_ino == static_cast<uint32_t>(file.st_ino) && place->udiag_vfs_dev == (major(file.st_dev) << 20 | minor(file.st_dev));
 }
 
 Server RunSockets::abstract_server(std::string_view name) const {

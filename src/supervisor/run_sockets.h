@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 
@@ -30,6 +31,10 @@ class RunSockets {
   Server server_at(const policy::SocketAddress& address) const;
   Server abstract_server(std::string_view name) const;
   bool owns_file(BorrowedFd object) const;
+
+  // Whether the Unix socket is bound to exactly this file; nullopt where the kernel does not tell (sock_diag(7), unix_diag).
+  static bool is_known(BorrowedFd socket);  // it tells at all
+  static std::optional<bool> is_bound_to(BorrowedFd socket, BorrowedFd object);
 
  private:
   struct FileKey {

@@ -155,11 +155,21 @@ TEST_CASE("options: of an option that holds one value the last one wins") {
   CHECK(good({"-p", "a", "--denials-to", "log.txt", "true"}).denials_file == "log.txt");
 }
 
-TEST_CASE("options: no policy is refused with the sentence of the design") {
-  CHECK(bad({"true"}) == "125: no policy; --policy baseline filters system calls only");
-  CHECK(bad({"--net", "none", "true"}) == "125: no policy; --policy baseline filters system calls only");
-  CHECK(bad({"--check", "true"}) == "125: no policy; --policy baseline filters system calls only");
-  CHECK(bad({"--failure-status", "9", "true"}) == "9: no policy; --policy baseline filters system calls only");
+TEST_CASE("options: without a policy it is `default`") {
+  CHECK(good({"true"}).policies == std::vector<std::string>{"default"});
+  CHECK_FALSE(good({"true"}).chosen_policy);
+  CHECK(good({"--net", "none", "true"}).policies == std::vector<std::string>{"default"});
+  CHECK(good({"-p", "none", "true"}).policies == std::vector<std::string>{"none"});
+  CHECK(good({"-p", "none", "true"}).chosen_policy);
+}
+
+TEST_CASE("options: paths and endpoints are kept in their order") {
+  const Options options = good({"--deny", "a", "--read", "b", "--write=c", "--read-only", "d", "--net", "x:1,y", "--listen", "80", "true"});
+  REQUIRE(options.files.size() == 4);
+  CHECK(std::count_if(options.files.begin(), options.files.end(), [](const Options::FileFlag& flag) { return flag.verb == "deny" && flag.path == "a"; }) == 1);
+  CHECK(std::count_if(options.files.begin(), options.files.end(), [](const Options::FileFlag& flag) { return flag.verb == "read-only" && flag.path == "d"; }) == 1);
+  CHECK(options.net == std::vector<std::string>{"x:1,y"});
+  CHECK(options.listen == std::vector<std::string>{"80"});
 }
 
 TEST_CASE("options: no program is refused unless --check can do without") {
@@ -241,7 +251,7 @@ TEST_CASE("options: impossible values are refused with what was expected") {
   CHECK(bad({"-p", "a", "--events", "fd:two", "true"}) ==
         "125: --events fd:two: expected FILE or fd:N (a file of that name is ./fd:…)");
   CHECK(bad({"-p", "a", "--pretend-missing", "landlock,sync", "true"}) ==
-        "125: --pretend-missing sync: expected landlock, sync-wake, wait-killable, mount-namespace or user-namespace");
+        "125: --pretend-missing sync: expected landlock, sync-wake, wait-killable, mount-namespace, user-namespace or pidfd-getfd");
   CHECK(bad({"-p", "a", "--quiet=yes", "true"}) == "125: --quiet takes no value");
   CHECK(bad({"-p"}) == "125: --policy needs a value");
   CHECK(bad({"-p", "", "true"}) == "125: --policy needs a value that is not empty");
