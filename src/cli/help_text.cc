@@ -6,10 +6,10 @@ std::string_view help_text() {
   return R"(usage: sandbox-run [options] [--] program [args...]
   -p, --policy FILE|NAME  a layer, default: `default`; repeatable, the strictest
                           wins; none: guard layer only; `sandbox-policy list`
-      --read P --write P       grant a path      --read-only P --deny P  take away
+      --read P --write P       grant a path    --read-only P --deny P  take away
       --net RULE[,RULE...]     none loopback all HOST[:PORT] tcp: udp: unix:
       --listen [HOST:]PORT     may be bound      --env NAME|GLOB|NAME=VALUE
-      --chdir DIR              start there       --keep-fd N  hand a descriptor on
+      --chdir DIR              start there     --keep-fd N  hand a descriptor on
       --check             say who enforces what and what is open; run nothing
       --audit             enforce the guard layer only, say what would be denied
       --denials auto|all|none      which denials are named; all: reads too
@@ -22,7 +22,7 @@ std::string_view help_text() {
       --service auto|async|sync|pinned   how calls are served (benchmarks)
       --quiet  --version  --help  --no-jit (no machine code)
       --debug  log to stderr       for tests of fallbacks: --pretend-missing
-      landlock,sync-wake,wait-killable,mount-namespace,user-namespace,pidfd-getfd
+    landlock,sync-wake,wait-killable,mount-namespace,user-namespace,pidfd-getfd
 exit: the program's; 128+N signal; 159 killed by policy; 123 denied; 124 limit;
       125 sandbox-run failed; 126 not executable; 127 not found
 )";

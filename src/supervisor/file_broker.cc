@@ -218,6 +218,38 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
   return std::nullopt;
 }
 
+std::optional<Answer> FileBroker::refuse_by_name(const Notification& notification, int directory, std::string_view path, FileAccess access) {
+  if (files_.masks.empty() || files_.audit) return std::nullopt;
+  std::string name;
+  if (!path.starts_with('/')) {
+    std::array<char, 64> link;
+    if (directory == AT_FDCWD) std::snprintf(link.data(), link.size(), "/proc/%d/cwd", notification.tid);
+    else std::snprintf(link.data(), link.size(), "/proc/%d/fd/%d", notification.tid, directory);
+    std::array<char, PATH_MAX> target;
+    const ssize_t size = readlink(link.data(), target.data(), target.size());
+    if (size <= 0 || target[0] != '/') return std::nullopt;
+    name.assign(target.data(), static_cast<size_t>(size)).append("/");
+  }
+  name.append(path);
+  std::string canonical;
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find('/', at), name.size());
+    const std::string_view part(name.data() + at, end - at);
+    if (part == "..") canonical.erase(std::min(canonical.rfind('/'), canonical.size()));
+    else if (!part.empty() && part != ".") canonical.append("/").append(part);
+    at = end + 1;
+  }
+  if (canonical.empty()) return std::nullopt;
+  const FileDecision decision = files_.matcher->decide(canonical, access);
+  if (decision.effect != FileEffect::kDeny) return std::nullopt;
+  Answer answer = Answer::refuse(decision.error != 0 ? decision.error : EACCES);
+  object_ = std::move(canonical);
+  answer.object = object_;
+  answer.access = static_cast<uint16_t>(access);
+  answer.verdict = decision.verdict;
+  return answer;
+}
+
 Answer FileBroker::inject(const Notification& notification, const UniqueFd& fd, uint64_t flags) {
   const int error = notification.inject_and_answer(fd.borrow(), (flags & O_CLOEXEC) != 0);
   return error == 0 || error == ENOENT ? Answer::done() : Answer::fail(error);
@@ -260,7 +292,7 @@ Answer FileBroker::open(const Notification& notification, int directory, uint64_
   // A name that somebody makes or removes meanwhile costs another round; each ends at a checked object or an error.
   for (int round = 0; round < 16; ++round) {
     const int error = walker_.walk(notification, directory, path, follow ? Last::kFollow : Last::kNoFollow, creates, walked);
-    if (error != 0) return Answer::fail(error);
+    if (error != 0) return refuse_by_name(notification, directory, path, access_of_flags(flags)).value_or(Answer::fail(error));
     if (walked.object) return open_existing(notification, flags, mode, access_of_flags(flags));
     if (auto answer = decide(notification, 0, access_of_flags(flags) | FileAccess::kCreate)) return *answer;
     if (walked.object) return open_existing(notification, flags & ~static_cast<uint64_t>(O_CREAT | O_EXCL), mode, access_of_flags(flags));

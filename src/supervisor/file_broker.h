@@ -48,6 +48,9 @@ class FileBroker {
   Answer refuse(const policy::FileDecision& decision, size_t which, policy::FileAccess access);
   // Becomes the asking task. An answer if that can't be.
   std::optional<Answer> take_identity(const Notification& notification, bool real, bool needs_umask);
+  // A walk that failed may have failed at a covered directory, in which nothing is to be found: then it is that which is
+  // told. By the text of the name, which is enough to refuse.
+  std::optional<Answer> refuse_by_name(const Notification& notification, int directory, std::string_view path, policy::FileAccess access);
   int read_path(const Notification& notification, uint64_t address, Path& buffer, std::string_view& path) const;
   Answer finish(Answer answer) const;
 

@@ -155,7 +155,7 @@ TEST_CASE("extends: names and files relative to the extending file; a file count
   directory.write("b.json", R"({"version": 1, "extends": ["./sub/../sub/c.json"]})");
   const std::string own = directory.write("own.json", R"({"version": 1, "extends": ["a.json", "b.json", "baseline"]})");
   const PolicyStack stack = loaded({own});
-  CHECK(stack.layers.at(0).policy->rules.size() == 2);
+  CHECK(stack.layers.at(0).policy->rules.size() == 3);
   CHECK(stack.layers.at(0).policy->has_syscalls);
 }
 
