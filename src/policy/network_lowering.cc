@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kUnix = 1, kInet = 2, kInet6 = 10, kNetlink = 16;
 constexpr uint64_t kStream = 1, kDgram = 2, kTypeMask = 0xf;
 constexpr uint64_t kMsgFastopen = 0x20000000;
+constexpr uint64_t kLandlockTcp = 3;        // LANDLOCK_ACCESS_NET_BIND_TCP and _CONNECT_TCP, ABI 4
 constexpr uint64_t kAbstractUnixScope = 1;  // LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, ABI 6
 
 bpf::ArgTest test(uint8_t arg, bpf::CompareOp op, std::vector<uint64_t> values, uint64_t mask = ~uint64_t{0},
@@ -112,8 +113,13 @@ std::vector<Rule> network_rules(const PolicyStack& stack, bool audit) {
     rules.push_back(rule({"sendto"}, unsupported, {test(3, bpf::CompareOp::kMasked, {kMsgFastopen}, kMsgFastopen)}, place, past));
     rules.push_back(rule({"sendmsg"}, unsupported, {test(2, bpf::CompareOp::kMasked, {kMsgFastopen}, kMsgFastopen)}, place, past));
     rules.push_back(rule({"sendmmsg"}, unsupported, {test(3, bpf::CompareOp::kMasked, {kMsgFastopen}, kMsgFastopen)}, place, past));
-    // TCP_FASTOPEN_CONNECT, TCP_REPAIR; IP_OPTIONS; IPV6_2292PKTOPTIONS, _HOPOPTS, _DSTOPTS, _RTHDR, and the newer three, IPV6_ADDRFORM.
-    rules.push_back(rule({"setsockopt"}, unsupported, {test(1, bpf::CompareOp::kEqual, {6}), test(2, bpf::CompareOp::kIn, {19, 30})}, place, past));
+    // TCP_FASTOPEN and its key, TCP_FASTOPEN_CONNECT, TCP_REPAIR; TCP_ULP, which replaces the protocol; IP_OPTIONS; IPV6_2292PKTOPTIONS, _HOPOPTS, _DSTOPTS, _RTHDR, and the newer three, IPV6_ADDRFORM.
+    rules.push_back(rule({"setsockopt"}, unsupported, {test(1, bpf::CompareOp::kEqual, {6}), test(2, bpf::CompareOp::kIn, {19, 23, 30, 33})}, place, past));
+    rules.push_back(rule({"setsockopt"}, {Action::kErrno, ENOENT, Check::kNone}, {test(1, bpf::CompareOp::kEqual, {6}), test(2, bpf::CompareOp::kEqual, {31})}, place, past));
+    // SO_ZEROCOPY: what is sent on behalf is a copy, whose end the kernel would tell the program instead.
+    rules.push_back(rule({"setsockopt"}, unsupported, {test(1, bpf::CompareOp::kEqual, {1}), test(2, bpf::CompareOp::kEqual, {60})}, place, "messages are copied by the supervisor"));
+    // The supervisor must be able to read what it decides about (H34): said to have worked, without effect.
+    rules.push_back(rule({"prctl"}, {Action::kReturn, 0, Check::kNone}, {test(0, bpf::CompareOp::kEqual, {4})}, place, past));
     rules.push_back(rule({"setsockopt"}, refuse, {test(1, bpf::CompareOp::kEqual, {0}), test(2, bpf::CompareOp::kEqual, {4})}, place, past));
     rules.push_back(rule({"setsockopt"}, refuse, {test(1, bpf::CompareOp::kEqual, {41}), test(2, bpf::CompareOp::kIn, {1, 3, 4, 5, 6, 54, 55, 57, 59})}, place, past));
   }
@@ -153,7 +159,8 @@ Result<void, PolicyError> lower_network(const PolicyStack& stack, const Lowering
   out.network.present = true;
   out.network.audit = options.audit;
   out.network.matcher = std::make_shared<const NetworkMatcher>(std::move(layers));
-  // Besides the supervisor's own look at each name. It acts from outside of the domain, so listed names work.
+  // Besides the supervisor's own look: it acts from outside of the domain, and nothing is left for the program to do itself.
+  if (!options.audit && options.landlock_abi >= 4) out.landlock.handled_net |= kLandlockTcp;
   if (!options.audit && options.landlock_abi >= 6) out.landlock.scoped |= kAbstractUnixScope;
   return {};
 }

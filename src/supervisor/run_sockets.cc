@@ -1,9 +1,11 @@
 #include "supervisor/run_sockets.h"
 
 #include <fcntl.h>
+#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string>
@@ -97,7 +100,68 @@ std::optional<unix_diag_vfs> ask_file(BorrowedFd socket, bool& answered) {
   }
   return std::nullopt;
 }
-constexpr std::string_view kListening = "0A";  // TCP_LISTEN
+constexpr unsigned kListening = 10;  // TCP_LISTEN
+
+// Calls look(local address, port, listening, inode) for each line of a table of procfs. False: it can't be read.
+template <typename Look>
+bool for_each_in_table(const std::string& path, Look look) {
+  const std::string table = contents(path.c_str());
+  // A kernel without IPv6 has no such file and no such sockets.
+  if (table.empty()) return path.ends_with('6') && access(path.c_str(), F_OK) != 0;
+  std::string_view rest = table;
+  rest.remove_prefix(std::min(rest.find('\n') + 1, rest.size()));
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    // "sl local_address rem_address st queues timer retransmits uid timeout inode …"
+    std::array<std::string_view, 10> words;
+    for (std::string_view& word : words) word = next_word(line);
+    policy::IpAddress local{};
+    unsigned port = 0;
+    if (words[9].empty() || !parse_local(words[1], local, port)) continue;
+    look(local, port, number(words[3], 16) == kListening, number(words[9], 10));
+  }
+  return true;
+}
+
+// The same for the sockets at one port, asked of the kernel (sock_diag(7)): the tables of procfs are walked from end to end,
+// which takes milliseconds. False: it can't be asked (no inet_diag), or the answer is not complete.
+template <typename Look>
+bool for_each_at_port(bool tcp, uint8_t family, uint16_t port, Look look) {
+  const UniqueFd kernel(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  struct {
+    nlmsghdr header;
+    inet_diag_req_v2 request;
+  } query{};
+  query.header.nlmsg_len = sizeof query;
+  query.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  query.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  query.request.sdiag_family = family;
+  query.request.sdiag_protocol = tcp ? IPPROTO_TCP : IPPROTO_UDP;
+  query.request.idiag_states = tcp ? 1U << kListening : ~0U;
+  query.request.id.idiag_sport = htons(port);
+  if (!kernel || send(kernel.get(), &query, sizeof query, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof query)) return false;
+  alignas(nlmsghdr) std::array<char, 16384> answer;
+  while (true) {
+    const ssize_t got = recv(kernel.get(), answer.data(), answer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    for (size_t at = 0; static_cast<size_t>(got) - at >= sizeof(nlmsghdr);) {
+      nlmsghdr header;
+      std::memcpy(&header, answer.data() + at, sizeof header);
+      if (header.nlmsg_len < sizeof header || header.nlmsg_len > static_cast<size_t>(got) - at) return false;
+      if (header.nlmsg_type == NLMSG_DONE) return true;
+      inet_diag_msg entry;
+      if (header.nlmsg_type == NLMSG_ERROR || (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0 || header.nlmsg_len < NLMSG_HDRLEN + sizeof entry) return false;
+      std::memcpy(&entry, answer.data() + at + NLMSG_HDRLEN, sizeof entry);
+      policy::IpAddress local{};
+      if (family == AF_INET) local[10] = local[11] = 0xff;
+      std::memcpy(local.data() + (family == AF_INET ? 12 : 0), entry.id.idiag_src, family == AF_INET ? 4 : 16);
+      look(local, ntohs(entry.id.idiag_sport), entry.idiag_state == kListening, entry.idiag_inode);
+      at = std::min(at + NLMSG_ALIGN(header.nlmsg_len), static_cast<size_t>(got));
+    }
+  }
+}
 
 }  // namespace
 
@@ -144,31 +208,15 @@ bool RunSockets::owns_inode(uint64_t inode) const {
 Server RunSockets::server_at(const policy::SocketAddress& address) const {
   const bool tcp = address.protocol == policy::Protocol::kTcp;
   Server found = Server::kNobody;
-  for (const char* const path : {tcp ? "/proc/self/net/tcp" : "/proc/self/net/udp", tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6"}) {
-    const std::string table = contents(path);
-    std::string_view rest = table;
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - (rest.empty() ? 0 : 1)));
-    if (table.empty()) {
-      // A kernel without IPv6 has no such file and no such sockets.
-      if (path[std::strlen(path) - 1] == '6' && access(path, F_OK) != 0) continue;
-      return Server::kOther;
-    }
-    while (!rest.empty()) {
-      std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      // "sl local_address rem_address st queues timer retransmits uid timeout inode …"
-      std::array<std::string_view, 10> words;
-      for (std::string_view& word : words) word = next_word(line);
-      policy::IpAddress local{};
-      unsigned port = 0;
-      if (words[9].empty() || !parse_local(words[1], local, port) || port != address.port) continue;
-      if (tcp && words[3] != kListening) continue;
-      if (local != address.address && !policy::is_unspecified(local)) continue;
-      if (!owns_inode(number(words[9], 10))) return Server::kOther;
-      found = Server::kOwn;
-    }
-  }
-  return found;
+  const auto look = [&](const policy::IpAddress& local, unsigned port, bool listening, uint64_t inode) {
+    if (port != address.port || (tcp && !listening) || (local != address.address && !policy::is_unspecified(local))) return;
+    if (!owns_inode(inode)) found = Server::kOther;
+    else if (found == Server::kNobody) found = Server::kOwn;
+  };
+  if (for_each_at_port(tcp, AF_INET, address.port, look) && for_each_at_port(tcp, AF_INET6, address.port, look)) return found;
+  found = Server::kNobody;
+  if (for_each_in_table(tcp ? "/proc/self/net/tcp" : "/proc/self/net/udp", look) && for_each_in_table(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", look)) return found;
+  return Server::kOther;
 }
 
 bool RunSockets::is_known(BorrowedFd socket) {

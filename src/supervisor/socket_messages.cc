@@ -126,7 +126,7 @@ int64_t send_now(BorrowedFd socket, const SocketMessage& message) {
     header.msg_control = const_cast<std::byte*>(message.control.data());
     header.msg_controllen = message.control.size();
   }
-  const ssize_t sent = sendmsg(socket.get(), &header, message.flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent = sendmsg(socket.get(), &header, (message.flags & ~MSG_ZEROCOPY) | MSG_DONTWAIT | MSG_NOSIGNAL);
   return sent < 0 ? -errno : sent;
 }
 

@@ -17,8 +17,11 @@ int run_notify(const Options& options);
 int run_startup(const Options& options);
 int run_decide(const Options& options);
 int run_kernel(const Options& options);
+int run_broker(const Options& options);
 
 // Hidden: the program that `notify` runs under sandbox-run. Prints its figures on standard output.
 int run_looper(const std::vector<std::string>& arguments);
+// Hidden: the same for `broker`.
+int run_file_looper(const std::vector<std::string>& arguments);
 
 }  // namespace srun::bench

@@ -22,6 +22,7 @@ constexpr std::array kCases{
     Case{"startup", "starting `true`: natively, under sandbox-run, under other sandboxes", run_startup},
     Case{"decide", "one verdict: each engine, the tables and libpcap on the same filters", run_decide},
     Case{"kernel", "what filters cost each system call, ours beside libseccomp's", run_kernel},
+    Case{"broker", "opening and looking at files: the kernel enforces, --denials all, served on behalf", run_broker},
 };
 
 int usage(int status) {
@@ -36,6 +37,7 @@ int run(const std::vector<std::string>& words) {
   if (words.empty()) return usage(1);
   if (words[0] == "--help" || words[0] == "-h") return usage(0);
   if (words[0] == "--looper") return run_looper({words.begin() + 1, words.end()});
+  if (words[0] == "--file-looper") return run_file_looper({words.begin() + 1, words.end()});
   Options options;
   for (size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--json") {

@@ -48,6 +48,7 @@ std::vector<std::vector<uint64_t>> values_for(const Enforcement& enforcement, ui
 size_t check_policy(const std::string& path) {
   LoadOptions options;
   options.oci.arch = kernel::kNativeArch;
+  options.files = FileContext{"/srun-test/project", "/srun-test/home", "/srun-test/tmp", "user", "", {}};
   const std::vector<std::string> names{path};
   const auto stack = load_stack(names, {}, options);
   REQUIRE_MESSAGE(stack, stack.error().message);
