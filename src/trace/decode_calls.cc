@@ -184,6 +184,7 @@ void Decoder::futex(At& at) {
     }
     case 2: return put_unsigned(at.out, static_cast<uint32_t>(at.value()));
     case 3:
+      if (command > 13) return put_hex(at.out, at.value());
       if (command == 3 || command == 4 || command == 5 || command == 12) return put_unsigned(at.out, static_cast<uint32_t>(at.value()));
       return timespec(at, at.value(), false);
     default:
@@ -212,6 +213,7 @@ void Decoder::futex(At& at) {
         put_hex(at.out, word & 0xfff);
         return;
       }
+      if (command > 13) return put_hex(at.out, static_cast<uint32_t>(at.value()));
       return put_unsigned(at.out, static_cast<uint32_t>(at.value()));
   }
 }
@@ -244,6 +246,20 @@ void Decoder::fcntl_argument(At& at) {
         at.out += ", l_pid=";
         put_decimal(at.out, lock.l_pid);
       }
+      at.out += '}';
+      return;
+    }
+    case 15: case 16: {
+      int32_t owner[2];
+      static constexpr std::string_view kTypes[] = {"F_OWNER_TID", "F_OWNER_PID", "F_OWNER_PGRP"};
+      if ((at.exiting && at.call.failed) || !fetch(at, argument, owner)) return put_address(at.out, argument);
+      at.out += "{type=";
+      if (owner[0] >= 0 && owner[0] < 3)
+        at.out += kTypes[owner[0]];
+      else
+        put_hex(at.out, static_cast<uint32_t>(owner[0]));
+      at.out += ", pid=";
+      put_decimal(at.out, owner[1]);
       at.out += '}';
       return;
     }
@@ -390,6 +406,34 @@ bool Decoder::put_special(At& at) {
     case kCloneArgs: clone_args(at, at.value(), at.value(1)); return true;
     case kFlags:
       return false;
+    case kSeccompFlags:
+      if (at.value(0) == 1)
+        flags(at, XlatId::kSeccompFlags, static_cast<uint32_t>(at.value()));
+      else if (at.value(0) < 4)
+        put_unsigned(at.out, static_cast<uint32_t>(at.value()));
+      else
+        put_hex(at.out, static_cast<uint32_t>(at.value()));
+      return true;
+    case kSeccompArg: {
+      uint32_t action = 0;
+      if (at.value(0) == 2 && fetch(at, at.value(), action)) {
+        at.out += '[';
+        value(at, XlatId::kSeccompActions, action);
+        at.out += ']';
+        return true;
+      }
+      struct { uint16_t length; uint64_t filter; } program{};
+      if (at.value(0) == 1 && fetch(at, at.value(), program)) {
+        at.out += "{len=";
+        put_unsigned(at.out, program.length);
+        at.out += ", filter=";
+        put_address(at.out, program.filter);
+        at.out += '}';
+        return true;
+      }
+      put_address(at.out, at.value());
+      return true;
+    }
     case kRseqArea: put_hex(at.out, at.value()); return true;
     case kSize: case kUint:
       if (name == "rseq") {
@@ -461,7 +505,9 @@ void Decoder::finish_special(At& at) {
       if (name == "prctl") {
         switch (at.value(0)) {
           case 3: put_value(line.remark, XlatId::kDumpable, result, options_.xlat); break;
-          case 21: put_value(line.remark, XlatId::kSeccompModes, result, options_.xlat); break;
+          case 21:
+          if (result != 0) put_value(line.remark, XlatId::kSeccompModes, result, options_.xlat);
+          break;
           default: break;
         }
       }
@@ -491,6 +537,7 @@ void Decoder::finish_special(At& at) {
     default: break;
   }
   if (options_.fds != FdNames::kNone && returns_descriptor(name)) line.fd_result = true;
+  if (name == "rt_sigtimedwait") put_signal(line.remark, result);
 
   if (name == "poll" || name == "ppoll") {
     if (result == 0) {

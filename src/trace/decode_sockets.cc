@@ -204,10 +204,6 @@ void Decoder::sockopt(At& at) {
     at.out += '[';
     if (get && level == SOL_SOCKET && option == SO_ERROR && number != 0 && !errno_symbol(number).empty())
       at.out += errno_symbol(number);
-    else if (get && level == SOL_SOCKET && option == SO_TYPE)
-      value(at, XlatId::kSocketTypes, static_cast<uint32_t>(number));
-    else if (get && level == SOL_SOCKET && option == 39)
-      value(at, XlatId::kAddressFamilies, static_cast<uint32_t>(number));
     else
       put_decimal(at.out, number);
     at.out += ']';
@@ -254,8 +250,15 @@ bool Decoder::put_socket(At& at) {
     case kMsghdrIn: msghdr(at, address, UINT64_MAX); return true;
     case kMsghdrOut:
       if (at.call.failed) {
-        // What the caller passed can still be shown, but only its name length is certain; strace shows the same.
-        put_address(at.out, address);
+        // Of what the caller passed only the room for a name is sure to be its own.
+        int32_t length = 0;
+        if (!fetch(at, address + 8, length)) {
+          put_address(at.out, address);
+        } else {
+          at.out += "{msg_namelen=";
+          put_decimal(at.out, length);
+          at.out += '}';
+        }
       } else {
         msghdr(at, address, static_cast<uint64_t>(at.call.result));
       }

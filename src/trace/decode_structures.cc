@@ -21,6 +21,9 @@ namespace {
 
 using enum kernel::ArgKind;
 
+// Of an iovec: its data does not exist, only the addresses are shown.
+constexpr uint64_t kNothing = UINT64_MAX - 1;
+
 struct Time64 {
   int64_t seconds, part;
 };
@@ -36,7 +39,7 @@ void put_time(std::string& out, const Time64& time, std::string_view part) {
 }
 
 // " /* 1970-01-01T00:00:01.000000002+0000 */"
-void put_date(std::string& out, const Time64& time) {
+void put_date(std::string& out, const Time64& time, int digits = 9) {
   char text[64];
   struct tm parts{};
   const auto seconds = static_cast<time_t>(time.seconds);
@@ -46,7 +49,7 @@ void put_date(std::string& out, const Time64& time) {
   out += text;
   if (time.part != 0) {
     out += '.';
-    put_padded(out, static_cast<uint64_t>(time.part), 9);
+    put_padded(out, static_cast<uint64_t>(time.part), digits);
   }
   if (strftime(text, sizeof text, "%z", &parts) != 0) out += text;
   out += " */";
@@ -112,9 +115,13 @@ void Decoder::iovec(At& at, uint64_t address, uint64_t count, uint64_t available
       }
     }
     at.out += "{iov_base=";
-    const uint64_t length = std::min(entry[1], available);
-    bytes(at, entry[0], length);
-    if (available != UINT64_MAX) available -= length;
+    if (available == kNothing) {
+      put_address(at.out, entry[0]);
+    } else {
+      const uint64_t length = std::min(entry[1], available);
+      bytes(at, entry[0], length);
+      if (available != UINT64_MAX) available -= length;
+    }
     at.out += ", iov_len=";
     put_unsigned(at.out, entry[1]);
     at.out += '}';
@@ -411,14 +418,15 @@ bool Decoder::put_memory(At& at) {
         hex_bytes(at, address, result);
       else if (at.call.row->name == "getcwd")
         path(at, address);
+      else if (at.value(at.index + 1) == 0 && at.call.row->name.find("xattr") != std::string_view::npos)
+        put_address(at.out, address);
       else
         bytes(at, address, result);
       return true;
     case kIovecIn: iovec(at, address, at.value(at.index + 1), UINT64_MAX); return true;
     case kIovecOut:
       if (failed) {
-        // strace shows the vector itself, without what it leads to.
-        put_address(at.out, address);
+        iovec(at, address, at.value(at.index + 1), kNothing);
       } else {
         iovec(at, address, at.value(at.index + 1), result);
       }
@@ -585,7 +593,7 @@ bool Decoder::put_memory(At& at) {
           at.out += "UTIME_OMIT";
         } else {
           put_time(at.out, times[i], nano ? "tv_nsec" : "tv_usec");
-          put_date(at.out, nano ? times[i] : Time64{times[i].seconds, times[i].part * 1000});
+          put_date(at.out, times[i], nano ? 9 : 6);
         }
       }
       at.out += ']';

@@ -61,7 +61,7 @@ constexpr Named kNamed[] = {
     {kPrctlOption, Show::kValue, XlatId::kPrctlOptions},
     {kArchPrctlOption, Show::kValue, XlatId::kArchPrctlOptions},
     {kPtraceRequest, Show::kValue, XlatId::kPtraceRequests},
-    {kMembarrierCmd, Show::kFlags, XlatId::kMembarrierCommands},
+    {kMembarrierCmd, Show::kValue, XlatId::kMembarrierCommands},
     {kResource, Show::kValue, XlatId::kResources},
     {kRusageWho, Show::kValue, XlatId::kRusageWho},
     {kPriorityWhich, Show::kValue, XlatId::kPriorityWhich},
@@ -80,7 +80,6 @@ constexpr Named kNamed[] = {
     {kShutdownHow, Show::kValue, XlatId::kShutdownHow},
     {kMountFlags, Show::kFlags, XlatId::kMountFlags},
     {kSeccompOp, Show::kValue, XlatId::kSeccompOps},
-    {kSeccompFlags, Show::kFlags, XlatId::kSeccompFlags},
     {kGetrandomFlags, Show::kFlags, XlatId::kGetrandomFlags},
     {kShmatFlags, Show::kFlags, XlatId::kShmatFlags},
     {kIpcCmd, Show::kValue, XlatId::kIpcCommands},
@@ -95,7 +94,7 @@ constexpr auto kNamedByKind = [] {
 // Written by the call: shown at exit (R6, R29).
 constexpr kernel::ArgKind kWritten[] = {
     kIntOut,       kUintOut,     kSizeOut,       kSizeInOut,     kFdPairOut,    kBufferOut,      kIovecOut,     kOffsetOut,
-    kOffsetInOut,  kStatOut,     kStatxOut,      kStatfsOut,     kDentsOut,     kFileAttrOut,    kEpollEventsOut, kWaitStatusOut,
+    kStatOut,     kStatxOut,      kStatfsOut,     kDentsOut,     kFileAttrOut,    kEpollEventsOut, kWaitStatusOut,
     kUidOut,       kGidOut,      kUid16Out,      kGid16Out,      kGidListOut,   kGid16ListOut,   kCapDataOut,   kRlimitOut,
     kRusageOut,    kSchedParamOut, kSchedAttrOut, kCpuMaskOut,   kSigsetOut,    kSigactionOut,   kSigaltstackOut, kSiginfoOut,
     kTimerIdOut,   kItimervalOut, kItimerspecOut, kTimespecOut,  kTimevalOut,   kTimezoneOut,    kTimeOut,      kTimexInOut,
@@ -147,6 +146,16 @@ void Decoder::run(const Call& call, Line& line, bool exiting) {
     line.end();
     return;
   }
+  if (call.row->name == "sendfile" && exiting && line.count == 3) {
+    int64_t offset = 0;
+    if (!call.failed && call.result != 0 && fetch(at, call.args[2], offset)) {
+      line.text += " => [";
+      put_decimal(line.text, offset);
+      line.text += ']';
+      line.ends[2] = static_cast<uint32_t>(line.text.size());
+    }
+    at.index = 3;
+  }
   if (call.row->name == "rt_sigreturn" && !exiting) {
     // struct rt_sigframe (arch/x86/include/asm/sigframe.h): the return address has been popped, the mask is at 296.
 #if defined(__x86_64__)
@@ -175,6 +184,7 @@ void Decoder::run(const Call& call, Line& line, bool exiting) {
         return;
       }
       if (!exiting && at.index == 1 && call.row->name == "clone3") return;
+      if (!exiting && at.index == 3 && call.row->name == "sendfile" && line.text.ends_with(']')) return;
       line.begin(at.index);
       put_argument(at);
       line.end();
@@ -225,6 +235,12 @@ bool Decoder::omitted(const At& at) const {
         case F_GETFD: case F_GETFL: case F_GETOWN: case 11: case 1025: case 1032: case 1034: return true;
         default: return false;
       }
+    case kIoctlArg:
+      switch (static_cast<uint32_t>(at.value(1))) {
+        case 0x5450: case 0x5451: case 0x540c: case 0x540d: case 0x5422: return true;  // FIOCLEX and others without one
+        default: return false;
+      }
+    case kInt: return name == "membarrier" && at.index == 2;
     case kPrctlArg: {
       if (name == "arch_prctl") return false;
       int count = 4;
@@ -336,8 +352,22 @@ bool Decoder::put_scalar(At& at) {
       }
       return true;
     }
-    case kMode: put_mode(at.out, static_cast<uint16_t>(number)); return true;
+    case kMode:
+      if (at.call.row->name.starts_with("mknod"))
+        put_file_mode(at.out, static_cast<uint16_t>(number), options_.xlat);
+      else
+        put_mode(at.out, static_cast<uint16_t>(number));
+      return true;
     case kAtFlags:
+      if (at.call.row->name == "statx" && options_.xlat == XlatStyle::kAbbrev) {
+        const auto bits = static_cast<uint32_t>(number);
+        value(at, XlatId::kStatxSync, bits & 0x6000);
+        if ((bits & ~0x6000u) != 0) {
+          at.out += '|';
+          flags(at, XlatId::kAtFlags, bits & ~0x6000u);
+        }
+        return true;
+      }
       flags(at, at.call.row->name.starts_with("faccessat") ? XlatId::kAccessAtFlags : XlatId::kAtFlags, static_cast<uint32_t>(number));
       return true;
     case kMmapFlags: {

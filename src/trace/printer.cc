@@ -24,8 +24,6 @@ constexpr Restart kRestarts[] = {
     {516, "ERESTART_RESTARTBLOCK (Interrupted by signal)"},
 };
 
-bool never_returns(const Call& call) { return call.row != nullptr && (call.row->name == "exit" || call.row->name == "exit_group"); }
-
 }  // namespace
 
 void Printer::begin_line(Task& task, Stream& stream) {
@@ -291,7 +289,7 @@ void Printer::ended(Task& task, int status) {
         text_ += task.deferred ? "" : "<... ";
         put_name(task);
         text_ += task.deferred ? "(" : " resumed>";
-        if (!never_returns(task.call)) text_ += " <unfinished ...>";
+        if (task.line.more_follows) text_ += " <unfinished ...>";
       } else {
         text_.clear();
         if (task.line.more_follows) text_ += " <unfinished ...>";
@@ -344,7 +342,7 @@ void Printer::superseded(Task& task, pid_t old_tid) {
     } else {
       text_.clear();
     }
-    text_ += " <unfinished ...>";
+    if (task.line.more_follows) text_ += " <unfinished ...>";
     text_ += ')';
     const size_t width = stream.column + text_.size();
     text_.append(width < options_.column ? options_.column - width : 1, ' ');
