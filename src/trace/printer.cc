@@ -279,7 +279,7 @@ void Printer::stopped(Task& task, int number) {
 void Printer::ended(Task& task, int status) {
   if (options_.summary_only) return;
   Stream& stream = *task.stream;
-  if (task.in_call && task.shown && (!task.deferred || (options_.statuses & kUnfinished) != 0)) {
+  if (task.in_call && task.shown && (!task.deferred || ((options_.statuses & kUnfinished) != 0 && options_.errnos.empty()))) {
     if (options_.json) {
       json_call(task, false);
     } else {

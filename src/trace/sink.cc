@@ -66,6 +66,13 @@ void Sink::flush() {
   write_all();
 }
 
+void Sink::close() {
+  const std::lock_guard lock(mutex_);
+  write_all();
+  fd_.reset();
+  failed_ = true;
+}
+
 void Sink::write_all() {
   size_t done = 0;
   while (done < text_.size() && !failed_) {

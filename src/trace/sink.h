@@ -41,6 +41,7 @@ class Sink {
   // Both thread-safe.
   void append(std::string_view text);
   void flush();
+  void close();  // writes what is left; a reader of a pipe sees its end
 
  private:
   static constexpr size_t kFull = 64 * 1024;

@@ -141,8 +141,6 @@ int run(int argc, char** argv) {
   // On standard error the program's own output stands between our lines, so they may not come late.
   Flusher* const late = options.output.empty() ? nullptr : &flusher;
   std::shared_ptr<Stream> shared;
-  std::shared_ptr<Sink> shared_sink;
-  std::vector<std::shared_ptr<Sink>> own_sinks;
   if (!own_files) {
     auto sink = std::make_unique<Sink>(std::move(output.fd), late);
     shared = std::make_shared<Stream>(std::move(sink));
@@ -216,7 +214,7 @@ int run(int argc, char** argv) {
     const std::string text = options.json ? tracer.summary().json() : tracer.summary().text(options.sort);
     if (shared != nullptr) shared->sink->append(text);
   }
-  shared.reset();
+  if (shared != nullptr) shared->sink->close();
   if (output.command != 0) ::waitpid(output.command, nullptr, 0);
   int number = stop_signal;
   if (number == 0 && WIFSIGNALED(status)) number = WTERMSIG(status);
