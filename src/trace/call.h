@@ -14,6 +14,7 @@ namespace srun::trace {
 struct Call {
   pid_t tid = 0;
   const kernel::Syscall* row = nullptr;  // nullptr: a number that is not in the table
+  const kernel::Syscall* previous = nullptr;  // the task's call before this one, for restart_syscall (R35)
   uint64_t number = 0;
   std::array<uint64_t, 6> args{};
   uint64_t stack_pointer = 0, instruction_pointer = 0;

@@ -156,6 +156,15 @@ void Decoder::run(const Call& call, Line& line, bool exiting) {
     }
     at.index = 3;
   }
+  if (call.row->name == "restart_syscall" && !exiting) {
+    line.begin(-1);
+    line.text += "<... resuming interrupted ";
+    line.text += call.previous == nullptr ? std::string_view("system call") : call.previous->name;
+    line.text += " ...>";
+    line.end();
+    line.registers[0] = 0;
+    return;
+  }
   if (call.row->name == "rt_sigreturn" && !exiting) {
     // struct rt_sigframe (arch/x86/include/asm/sigframe.h): the return address has been popped, the mask is at 296.
 #if defined(__x86_64__)

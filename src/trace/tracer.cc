@@ -262,6 +262,7 @@ void Tracer::syscall_stop(Traced& task, bool by_seccomp) {
   }
   Call& call = task.call;
   call.tid = task.tid;
+  call.previous = call.row;
   call.number = info.entry.nr;
   std::copy_n(info.entry.args, 6, call.args.begin());
   call.instruction_pointer = info.instruction_pointer;

@@ -383,6 +383,23 @@ static void restarts(void) {
   setitimer(ITIMER_REAL, &timer, 0);
   sigsuspend(&set);
 }
+static void restart_block(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, 0);
+  pid_t parent = getpid(), child = fork();
+  if (child == 0) {
+    usleep(100000);
+    kill(parent, SIGSTOP);
+    usleep(100000);
+    kill(parent, SIGCONT);
+    _exit(0);
+  }
+  struct timespec ts = {0, 500000000};
+  nanosleep(&ts, 0);
+  waitpid(child, 0, 0);
+}
 static void alt_stack(void) {
   static char stack[65536];
   stack_t s = {.ss_sp = stack, .ss_size = sizeof stack}, old;
@@ -502,6 +519,11 @@ static void killed_in_call(void) {
   waitpid(child, 0, 0);
 }
 static void stops(void) {
+  // Whether the child's stop is noticed inside a call is up to the scheduler.
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, 0);
   pid_t child = fork();
   if (child == 0) {
     raise(SIGSTOP);
@@ -748,7 +770,7 @@ static const struct {
 #define P(x) {#x, x}
     P(nothing), P(exit_status), P(killed), P(killed_term), P(segfault), P(strings), P(long_paths), P(bad_pointers), P(page_edge),
     P(unknown_calls), P(files), P(open_flags), P(stats), P(times), P(directories), P(descriptors), P(ioctls), P(vectors),
-    P(many_elements), P(waiting), P(epolls), P(signals), P(restarts), P(alt_stack), P(forks), P(wait_ids), P(vforks), P(executes),
+    P(many_elements), P(waiting), P(epolls), P(signals), P(restarts), P(restart_block), P(alt_stack), P(forks), P(wait_ids), P(vforks), P(executes),
     P(execute_at), P(threads), P(thread_executes), P(thread_exits), P(thread_kills), P(killed_in_call), P(stops), P(inet),
     P(unix_sockets), P(memory), P(limits), P(prctls), P(identities), P(capabilities), P(futexes), P(clones),
     P(special_descriptors), P(system_information), P(mounts), P(attributes), P(copies), P(personalities),
