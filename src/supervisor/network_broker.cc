@@ -400,7 +400,7 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
   // bind(2) keeps the name as it was given, and programs hand what getsockname(2) tells to others. So it is bound by that
   // name, from the task's directory, if the name leads to the pinned directory here too. Whether it still did when the
   // kernel walked it is asked afterwards (unix_diag): a program that changes it meanwhile, to have a socket elsewhere, has
-  // one that nobody can listen on, and is ended. Where the kernel does not tell: by the last component from the pinned directory.
+  // one to which nothing is delivered, and is ended. Where the kernel does not tell: by the last component from the pinned directory.
   sockaddr_un given{};
   given.sun_family = AF_UNIX;
   std::memcpy(given.sun_path, path.data(), path.size());
@@ -430,6 +430,8 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
   if (::bind(socket.fd.get(), reinterpret_cast<const sockaddr*>(&given), given_length) != 0) return Answer::fail(errno);
   const UniqueFd made(openat(walked_.parent.get(), walked_.name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (by_name && (!made || !RunSockets::is_bound_to(socket.fd.borrow(), made.borrow()).value_or(false))) {
+    // Whoever else has it can't use it either: nothing is delivered to it any more.
+    ::shutdown(socket.fd.get(), SHUT_RDWR);
     identity_.restore();
     if (const std::optional<TaskStatus> status = task_status(notification.tid); status && notification.valid()) kill(status->tgid, SIGKILL);
     SocketAddress elsewhere;
