@@ -26,7 +26,9 @@ int refuse(const Error& error, int status) {
 int run(int argc, char** argv) {
   using namespace srun;
   // A set-user-id sandbox-run would load the caller's policies with somebody else's rights (pitfalls 5.34).
-  if (getauxval(AT_SECURE) != 0) return refuse(std::string("refuses to run set-user-id, set-group-id or with file capabilities"), cli::ExitCode::kFailure);
+  if (getauxval(AT_SECURE) != 0)
+    return refuse(std::string("refuses to run set-user-id, set-group-id or with file capabilities"),
+                  cli::ExitCode::kFailure);
   // Before anything is opened: what we inherited is either the program's or nobody's.
   const Result<std::vector<int>> inherited = sandbox::take_inherited_descriptors();
   if (!inherited) return refuse(inherited.error().message(), cli::ExitCode::kFailure);
@@ -46,7 +48,8 @@ int run(int argc, char** argv) {
 
   std::optional<sandbox::LaunchPlan> plan;
   if (!options->program.empty()) {
-    Result<sandbox::LaunchPlan, cli::RunError> made = cli::plan_launch(*options, *features, loaded->enforcement, *inherited);
+    Result<sandbox::LaunchPlan, cli::RunError> made =
+        cli::plan_launch(*options, *features, loaded->enforcement, *inherited);
     if (!made) return refuse(made.error().message, made.error().status);
     plan = std::move(*made);
   }

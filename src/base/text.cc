@@ -8,12 +8,16 @@
 namespace srun {
 namespace {
 
-// Length of the valid UTF-8 sequence at the front of `bytes`, 0 if there is none (RFC 3629: no surrogates, no overlong).
+// Length of the valid UTF-8 sequence at the front of `bytes`, 0 if there is none (RFC 3629: no surrogates, no
+// overlong).
 size_t utf8_length(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char lead = at(0);
   if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xc2 && lead <= 0xdf ? 2 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+  const size_t length = lead >= 0xc2 && lead <= 0xdf   ? 2
+                        : lead >= 0xe0 && lead <= 0xef ? 3
+                        : lead >= 0xf0 && lead <= 0xf4 ? 4
+                                                       : 0;
   if (length == 0 || bytes.size() < length) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((at(i) & 0xc0) != 0x80) return 0;
@@ -30,10 +34,17 @@ bool harmless(std::string_view sequence) {
   uint32_t point = 0;
   const auto at = [&](size_t i) { return static_cast<unsigned char>(sequence[i]); };
   switch (sequence.size()) {
-    case 2: point = ((at(0) & 0x1fu) << 6) | (at(1) & 0x3fu); break;
-    case 3: point = ((at(0) & 0x0fu) << 12) | ((at(1) & 0x3fu) << 6) | (at(2) & 0x3fu); break;
-    case 4: point = ((at(0) & 0x07u) << 18) | ((at(1) & 0x3fu) << 12) | ((at(2) & 0x3fu) << 6) | (at(3) & 0x3fu); break;
-    default: return true;
+    case 2:
+      point = ((at(0) & 0x1fu) << 6) | (at(1) & 0x3fu);
+      break;
+    case 3:
+      point = ((at(0) & 0x0fu) << 12) | ((at(1) & 0x3fu) << 6) | (at(2) & 0x3fu);
+      break;
+    case 4:
+      point = ((at(0) & 0x07u) << 18) | ((at(1) & 0x3fu) << 12) | ((at(2) & 0x3fu) << 6) | (at(3) & 0x3fu);
+      break;
+    default:
+      return true;
   }
   if (point < 0xa0 || point == 0xad || point == 0x61c || point == 0xfeff) return false;
   if (point >= 0x200b && point <= 0x200f) return false;
@@ -78,11 +89,16 @@ std::string escape_for_terminal(std::string_view bytes, size_t limit) {
     if (out.size() >= limit) return out + "…";
     const auto byte = static_cast<unsigned char>(bytes[0]);
     const size_t length = utf8_length(bytes);
-    if (byte == '\n') out += "\\n";
-    else if (byte == '\t') out += "\\t";
-    else if (byte == '\r') out += "\\r";
-    else if (byte == '\\') out += "\\\\";
-    else if (byte < 0x20 || byte == 0x7f || length == 0) append_hex_byte(out, byte);
+    if (byte == '\n')
+      out += "\\n";
+    else if (byte == '\t')
+      out += "\\t";
+    else if (byte == '\r')
+      out += "\\r";
+    else if (byte == '\\')
+      out += "\\\\";
+    else if (byte < 0x20 || byte == 0x7f || length == 0)
+      append_hex_byte(out, byte);
     else if (!harmless(bytes.substr(0, length))) {
       for (const char part : bytes.substr(0, length)) append_hex_byte(out, static_cast<unsigned char>(part));
     } else {

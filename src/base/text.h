@@ -9,9 +9,9 @@ namespace srun {
 // everything else becomes \n, \t, \\ or \xHH; cut with "…" after `limit` bytes of output. Never more than one line.
 std::string escape_for_terminal(std::string_view bytes, size_t limit = 4096);
 
-// Appends a JSON string, quotes included, that every JSON reader takes: bytes that are not valid UTF-8 become U+FFFD each
-// (lone surrogates would keep them, but strict readers refuse those lines). False if any did: the caller then gives
-// the exact bytes beside it, see append_hex.
+// Appends a JSON string, quotes included, that every JSON reader takes: bytes that are not valid UTF-8 become U+FFFD
+// each (lone surrogates would keep them, but strict readers refuse those lines). False if any did: the caller then
+// gives the exact bytes beside it, see append_hex.
 bool append_json_string(std::string& out, std::string_view bytes);
 
 // Two hex digits per byte.

@@ -2,7 +2,6 @@
 // All filters of a stack as one table: for each arch and number the final action with data and the layer that gave it,
 // or a residual program that asks only what depends on arguments.
 #include <array>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,13 +52,14 @@ class VerdictTable {
   // Computed by one walk per layer and arch. Neither `layers` nor `audit_arches` may be empty.
   VerdictTable(StackLayers layers, std::span<const uint32_t> audit_arches, const RunnerOptions& options = {});
 
-  // Equal to evaluate_stack() for every call. A constant entry of the first arch is found by straight code: two compares,
-  // one load of the entry.
+  // Equal to evaluate_stack() for every call. A constant entry of the first arch is found by straight code: two
+  // compares, one load of the entry.
   StackVerdict evaluate(const CallData& call) const noexcept {
     const auto nr = static_cast<uint32_t>(call.nr);
     if (call.arch == first_arch_ && nr < kNumbers) [[likely]] {
       const Entry& found = first_[nr];
-      if (found.residual == kConstant) [[likely]] return {found.value, found.layer};
+      if (found.residual == kConstant) [[likely]]
+        return {found.value, found.layer};
     }
     return evaluate_rest(call);
   }

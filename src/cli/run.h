@@ -37,11 +37,12 @@ struct Loaded {
 
 Result<Loaded, RunError> load(const Options& options, const kernel::Features& features);
 Result<sandbox::LaunchPlan, RunError> plan_launch(const Options& options, const kernel::Features& features,
-                                                  const policy::Enforcement& enforcement, const std::vector<int>& inherited);
+                                                  const policy::Enforcement& enforcement,
+                                                  const std::vector<int>& inherited);
 Result<Outputs, RunError> open_outputs(const Options& options);
 // Everything from the fork of the guard to the exit status.
-int supervise(const Options& options, const kernel::Features& features, const Loaded& loaded, const sandbox::LaunchPlan& plan,
-              const std::vector<int>& inherited, Outputs outputs);
+int supervise(const Options& options, const kernel::Features& features, const Loaded& loaded,
+              const sandbox::LaunchPlan& plan, const std::vector<int>& inherited, Outputs outputs);
 
 // The text of --check, with and without a program.
 std::string check_text(const Options& options, const kernel::Features& features, const Loaded& loaded,

@@ -54,13 +54,16 @@ Result<Features> probe_features(const PretendMissing& pretend_missing) {
                          "this kernel does not offer it: Linux 5.0 with CONFIG_SECCOMP_FILTER is needed");
   }
   seccomp_notif_sizes sizes{};
-  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return errno_failure(errno, "seccomp(SECCOMP_GET_NOTIF_SIZES)");
+  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0)
+    return errno_failure(errno, "seccomp(SECCOMP_GET_NOTIF_SIZES)");
   // The structures have not grown since 5.0; a kernel where they have would write beyond ours.
   if (sizes.seccomp_notif > sizeof(seccomp_notif) || sizes.seccomp_notif_resp > sizeof(seccomp_notif_resp) ||
       sizes.seccomp_data > sizeof(seccomp_data))
-    return failure(Error::from_text("seccomp user notification", "", "this kernel's structures are larger than this build knows; a newer sandbox-run is needed"));
-  features.wait_killable = !pretend_missing.wait_killable &&
-                           seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    return failure(
+        Error::from_text("seccomp user notification", "",
+                         "this kernel's structures are larger than this build knows; a newer sandbox-run is needed"));
+  features.wait_killable = !pretend_missing.wait_killable && seccomp_flag_known(SECCOMP_FILTER_FLAG_NEW_LISTENER |
+                                                                                SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -71,8 +74,8 @@ Result<Features> probe_features(const PretendMissing& pretend_missing) {
     if (in_set < 0) break;  // EINVAL: beyond the last capability this kernel knows
     if (in_set == 1) features.bounding_capabilities |= uint64_t{1} << cap;
   }
-  features.mount_namespace = !pretend_missing.mount_namespace &&
-                             (features.effective_capabilities & (uint64_t{1} << CAP_SYS_ADMIN)) != 0;
+  features.mount_namespace =
+      !pretend_missing.mount_namespace && (features.effective_capabilities & (uint64_t{1} << CAP_SYS_ADMIN)) != 0;
   return features;
 }
 
@@ -80,7 +83,8 @@ bool probe_user_mounts() {
   const pid_t child = fork();
   if (child == 0) {
     // Propagation of a new user namespace's mounts is one-way: nothing of this is seen outside.
-    const bool works = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV, "size=4k") == 0;
+    const bool works = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+                       mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV, "size=4k") == 0;
     _exit(works ? 0 : 1);
   }
   int status = 1;
@@ -97,22 +101,31 @@ std::optional<Error> probe_descriptor_duplication(const PretendMissing& pretend_
   const UniqueFd copy(static_cast<int>(syscall(SYS_pidfd_getfd, self->get(), self->get(), 0)));
   if (copy && !pretend_missing.pidfd_getfd) return std::nullopt;
   return Error::from_errno(copy ? EPERM : errno, "pidfd_getfd", "",
-                           "rules on addresses need it; an outer sandbox that refuses it must allow it (docker run --security-opt seccomp=…), "
+                           "rules on addresses need it; an outer sandbox that refuses it must allow it (docker run "
+                           "--security-opt seccomp=…), "
                            "or start without a network section");
 }
 
 std::vector<std::string> Features::gaps() const {
   std::vector<std::string> lines;
   if (landlock_abi == 0)
-    lines.push_back("no Landlock: signals and ptrace to processes outside are decided by the supervisor; boot with lsm=landlock,… to have the kernel do it");
+    lines.push_back(
+        "no Landlock: signals and ptrace to processes outside are decided by the supervisor; boot with lsm=landlock,… "
+        "to have the kernel do it");
   else if (!signal_scope)
-    lines.push_back("Landlock ABI " + std::to_string(landlock_abi) + " has no signal scope (Linux 6.12): signals to processes outside are decided by the supervisor");
+    lines.push_back("Landlock ABI " + std::to_string(landlock_abi) +
+                    " has no signal scope (Linux 6.12): signals to processes outside are decided by the supervisor");
   if (!wait_killable)
-    lines.push_back("no killable wait (Linux 5.19): a signal can interrupt a call that is being decided; it is then asked again");
+    lines.push_back(
+        "no killable wait (Linux 5.19): a signal can interrupt a call that is being decided; it is then asked again");
   if (!sync_wake_up)
-    lines.push_back("no synchronous wake-up (Linux 6.6): tasks that are often asked about share a CPU with the supervisor by affinity");
+    lines.push_back(
+        "no synchronous wake-up (Linux 6.6): tasks that are often asked about share a CPU with the supervisor by "
+        "affinity");
   if (root && !mount_namespace)
-    lines.push_back("running as root without CAP_SYS_ADMIN: /proc and /sys files that configure the kernel can't be masked; run as an ordinary user");
+    lines.push_back(
+        "running as root without CAP_SYS_ADMIN: /proc and /sys files that configure the kernel can't be masked; run as "
+        "an ordinary user");
   return lines;
 }
 

@@ -20,15 +20,15 @@ KernelVersion parse_kernel_version(std::string_view release);
 
 struct Features {
   KernelVersion kernel;
-  std::string release;            // uname -r
-  int landlock_abi = 0;           // 0: absent
-  bool signal_scope = false;      // Landlock ABI 6: signals and ptrace stay inside the target's domain
-  bool sync_wake_up = false;      // Linux 6.6 by version; the service loop tries it on the real listener
-  bool wait_killable = false;     // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
-  bool mount_namespace = false;   // may unshare(CLONE_NEWNS) here
+  std::string release;                 // uname -r
+  int landlock_abi = 0;                // 0: absent
+  bool signal_scope = false;           // Landlock ABI 6: signals and ptrace stay inside the target's domain
+  bool sync_wake_up = false;           // Linux 6.6 by version; the service loop tries it on the real listener
+  bool wait_killable = false;          // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
+  bool mount_namespace = false;        // may unshare(CLONE_NEWNS) here
   uint64_t bounding_capabilities = 0;  // bit set of the caller's bounding set
   uint64_t effective_capabilities = 0;
-  bool root = false;              // effective uid 0
+  bool root = false;  // effective uid 0
 
   // One line per gap, with its remedy where there is one.
   std::vector<std::string> gaps() const;
@@ -45,8 +45,9 @@ struct PretendMissing {
 };
 [[nodiscard]] Result<Features> probe_features(const PretendMissing& pretend_missing);
 
-// Whether a process without privileges may make a user namespace here and mount in it (refused by sysctls, by AppArmor on
-// Ubuntu, in containers). Forks a child that tries; asked only when a policy could use it. Single-threaded callers only.
+// Whether a process without privileges may make a user namespace here and mount in it (refused by sysctls, by AppArmor
+// on Ubuntu, in containers). Forks a child that tries; asked only when a policy could use it. Single-threaded callers
+// only.
 bool probe_user_mounts();
 
 // Whether pidfd_getfd(2) works here (Linux 5.6; Docker's default profile refuses it): nullopt, or why not.

@@ -10,8 +10,8 @@
 
 namespace srun::kernel {
 
-// process_vm_readv(2), or /proc/TID/mem where that is missing or refused (pitfalls 5.29). Bytes copied, fewer than asked
-// for if unmapped memory follows; a negative errno if there is nothing: -EFAULT, -ESRCH, -EPERM.
+// process_vm_readv(2), or /proc/TID/mem where that is missing or refused (pitfalls 5.29). Bytes copied, fewer than
+// asked for if unmapped memory follows; a negative errno if there is nothing: -EFAULT, -ESRCH, -EPERM.
 ssize_t read_memory(pid_t tid, uint64_t address, std::span<std::byte> to);
 ssize_t write_memory(pid_t tid, uint64_t address, std::span<const std::byte> from);
 

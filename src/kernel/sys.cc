@@ -39,8 +39,8 @@ int landlock_abi() {
 }
 
 Result<UniqueFd> landlock_ruleset(uint64_t handled_fs, uint64_t handled_net, uint64_t scopes) {
-  // struct landlock_ruleset_attr of ABI 6; Debian 12's header ends after the first member. Older kernels take the longer
-  // struct as long as what they do not know is zero (landlock(7)).
+  // struct landlock_ruleset_attr of ABI 6; Debian 12's header ends after the first member. Older kernels take the
+  // longer struct as long as what they do not know is zero (landlock(7)).
   struct {
     uint64_t handled_access_fs = 0;
     uint64_t handled_access_net = 0;
@@ -62,13 +62,15 @@ constexpr int kRuleNetPort = 2;      // LANDLOCK_RULE_NET_PORT, ABI 4
 constexpr uint64_t kFileRights = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
 }  // namespace
 
-Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory, const std::string& path, uint64_t rights) {
+Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory, const std::string& path,
+                            uint64_t rights) {
   struct __attribute__((packed)) {
     uint64_t allowed_access;
     int32_t parent_fd;
   } rule{directory ? rights : rights & kFileRights, object.get()};
   if (rule.allowed_access == 0) return {};
-  if (syscall(kLandlockAddRule, ruleset.get(), kRulePathBeneath, &rule, 0) != 0) return errno_failure(errno, "landlock_add_rule", path);
+  if (syscall(kLandlockAddRule, ruleset.get(), kRulePathBeneath, &rule, 0) != 0)
+    return errno_failure(errno, "landlock_add_rule", path);
   return {};
 }
 
@@ -77,19 +79,22 @@ Result<void> landlock_grant_port(BorrowedFd ruleset, uint16_t port, uint64_t rig
     uint64_t allowed_access;
     uint64_t port;
   } rule{rights, port};
-  if (syscall(kLandlockAddRule, ruleset.get(), kRuleNetPort, &rule, 0) != 0) return errno_failure(errno, "landlock_add_rule", std::to_string(port));
+  if (syscall(kLandlockAddRule, ruleset.get(), kRuleNetPort, &rule, 0) != 0)
+    return errno_failure(errno, "landlock_add_rule", std::to_string(port));
   return {};
 }
 
 Result<cpu_set_t> get_affinity(pid_t tid) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (sched_getaffinity(tid, sizeof mask, &mask) != 0) return errno_failure(errno, "sched_getaffinity", std::to_string(tid));
+  if (sched_getaffinity(tid, sizeof mask, &mask) != 0)
+    return errno_failure(errno, "sched_getaffinity", std::to_string(tid));
   return mask;
 }
 
 Result<void> set_affinity(pid_t tid, const cpu_set_t& mask) {
-  if (sched_setaffinity(tid, sizeof mask, &mask) != 0) return errno_failure(errno, "sched_setaffinity", std::to_string(tid));
+  if (sched_setaffinity(tid, sizeof mask, &mask) != 0)
+    return errno_failure(errno, "sched_setaffinity", std::to_string(tid));
   return {};
 }
 

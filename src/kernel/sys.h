@@ -39,12 +39,13 @@ bool pidfd_ended(BorrowedFd pidfd);
 int landlock_abi();
 inline constexpr uint64_t kLandlockScopeAbstractUnix = 1u << 0;  // ABI 6, Linux 6.12
 inline constexpr uint64_t kLandlockScopeSignal = 1u << 1;        // ABI 6, Linux 6.12
-// A ruleset without rules yet: what it handles is denied until a rule grants it. With scopes alone signals and ptrace stay
-// inside the domain.
+// A ruleset without rules yet: what it handles is denied until a rule grants it. With scopes alone signals and ptrace
+// stay inside the domain.
 [[nodiscard]] Result<UniqueFd> landlock_ruleset(uint64_t handled_fs, uint64_t handled_net, uint64_t scopes);
-// Grants `rights` below the directory `object`, or on the file; rights that a file can't have are left out then. `path` is
-// for messages.
-[[nodiscard]] Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory, const std::string& path, uint64_t rights);
+// Grants `rights` below the directory `object`, or on the file; rights that a file can't have are left out then. `path`
+// is for messages.
+[[nodiscard]] Result<void> landlock_grant(BorrowedFd ruleset, BorrowedFd object, bool directory,
+                                          const std::string& path, uint64_t rights);
 [[nodiscard]] Result<void> landlock_grant_port(BorrowedFd ruleset, uint16_t port, uint64_t rights);
 
 // A thread's affinity mask, up to 1024 CPUs. `tid` 0 is the caller.

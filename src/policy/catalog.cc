@@ -13,7 +13,8 @@ namespace srun::policy {
 namespace {
 
 template <typename Range>
-std::string nearest(std::string_view name, const Range& rows, const std::function<bool(std::string_view)>& wanted = {}) {
+std::string nearest(std::string_view name, const Range& rows,
+                    const std::function<bool(std::string_view)>& wanted = {}) {
   std::vector<std::string_view> names;
   for (const auto& row : rows) {
     if (!wanted || wanted(row.name)) names.push_back(row.name);
@@ -126,7 +127,8 @@ Result<NamedCalls, PolicyError> resolve_names(const Node& names, bool grants) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (auto resolved = resolve_one(names[i], grants, out); !resolved) return failure(std::move(resolved.error()));
   }
-  if (out.calls.empty() && out.warnings.empty() && !out.elsewhere) return failure(names.error("no call is left of these names"));
+  if (out.calls.empty() && out.warnings.empty() && !out.elsewhere)
+    return failure(names.error("no call is left of these names"));
   return out;
 }
 

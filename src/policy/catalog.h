@@ -11,8 +11,8 @@
 
 namespace srun::policy {
 
-std::string nearest_call(std::string_view name);      // calls only
-std::string nearest_group(std::string_view name);     // with the "@"
+std::string nearest_call(std::string_view name);   // calls only
+std::string nearest_group(std::string_view name);  // with the "@"
 std::string nearest_constant(std::string_view name);
 std::string nearest_errno(std::string_view name);
 
@@ -30,8 +30,8 @@ struct NamedCalls {
 
 // A number as a policy writes it: a JSON integer, "0x…", decimal text, or constants joined with "|" ("O_RDWR|O_CREAT").
 struct PolicyNumber {
-  uint64_t bits = 0;       // two's complement
-  bool negative = false;   // written as or standing for a negative number (AT_FDCWD)
+  uint64_t bits = 0;      // two's complement
+  bool negative = false;  // written as or standing for a negative number (AT_FDCWD)
 };
 [[nodiscard]] Result<PolicyNumber, PolicyError> parse_number(const Node& node);
 

@@ -16,6 +16,7 @@ bool matches_variable_pattern(std::string_view pattern, std::string_view name);
 
 // The environment ("NAME=VALUE" each, order kept) after every layer's rules, in order. Entries without "=" are dropped
 // where anything is restricted: no rule can name them. Pure.
-std::vector<std::string> apply_environment(std::vector<std::string> environment, std::span<const EnvironmentRules> layers);
+std::vector<std::string> apply_environment(std::vector<std::string> environment,
+                                           std::span<const EnvironmentRules> layers);
 
 }  // namespace srun::policy

@@ -13,9 +13,9 @@
 namespace srun::policy {
 namespace {
 
-constexpr uint64_t kOPath = 010000000;             // the same on x86-64 and aarch64
+constexpr uint64_t kOPath = 010000000;                             // the same on x86-64 and aarch64
 constexpr uint64_t kWritingFlags = 03 | 0100 | 01000 | 020000000;  // O_ACCMODE, O_CREAT, O_TRUNC, O_TMPFILE's own bit
-constexpr uint64_t kMfdNoexecSeal = 8;             // Linux 6.3
+constexpr uint64_t kMfdNoexecSeal = 8;                             // Linux 6.3
 constexpr uint64_t kPrSetDumpable = 4;
 // ioctl types (bits 8-15 of a request) of file systems: many of their requests change a file, or make a second name for
 // what lies below it (snapshots), through a descriptor that was opened for reading (H35).
@@ -25,8 +25,8 @@ constexpr uint64_t kIoctlType = 0xff00;
 // FS_IOC_GETVERSION (both), FS_IOC_FSGETXATTR, FS_IOC_FIEMAP, FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_GETFSLABEL.
 constexpr uint64_t kHarmlessIoctls[] = {0x80086601, 0x80046601, 0x80087601, 0x80047601, 0x801c581f,
                                         0xc020660b, 0x40049409, 0x4020940d, 0xc0189436, 0x81009431};
-constexpr uint64_t kLandlockExecute = 1 << 0;      // LANDLOCK_ACCESS_FS_EXECUTE, ABI 1
-constexpr uint64_t kLandlockMakeSock = 1 << 9;     // LANDLOCK_ACCESS_FS_MAKE_SOCK, ABI 1
+constexpr uint64_t kLandlockExecute = 1 << 0;   // LANDLOCK_ACCESS_FS_EXECUTE, ABI 1
+constexpr uint64_t kLandlockMakeSock = 1 << 9;  // LANDLOCK_ACCESS_FS_MAKE_SOCK, ABI 1
 
 bpf::ArgTest test(uint8_t arg, bpf::CompareOp op, std::vector<uint64_t> values, uint64_t mask = ~uint64_t{0}) {
   bpf::ArgTest out;
@@ -99,21 +99,26 @@ void grant_sockets(const std::vector<const FilesSection*>& sections, const FileM
     }
 }
 
-// Executing: what the lists say (without an execute list, what is readable), around denied programs that are not covered.
-Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher, bool covered, LandlockPlan& plan) {
+// Executing: what the lists say (without an execute list, what is readable), around denied programs that are not
+// covered.
+Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>& sections, const FileMatcher& matcher,
+                                          bool covered, LandlockPlan& plan) {
   std::vector<std::string> programs;
   bool lists = false;
   for (const FilesSection* section : sections) {
-    lists = lists || section->present[static_cast<size_t>(FileVerb::kExecute)] || section->present[static_cast<size_t>(FileVerb::kRead)];
+    lists = lists || section->present[static_cast<size_t>(FileVerb::kExecute)] ||
+            section->present[static_cast<size_t>(FileVerb::kRead)];
     if (covered) continue;  // denied programs can't be reached at all
-    for (const FileEntry& entry : section->entries) programs.insert(programs.end(), entry.programs.begin(), entry.programs.end());
+    for (const FileEntry& entry : section->entries)
+      programs.insert(programs.end(), entry.programs.begin(), entry.programs.end());
   }
   if (!lists && programs.empty()) return {};
   plan.handled_fs |= kLandlockExecute;
   const auto grant = [&](const std::string& path) {
     LandlockPlan::PathGrant made{path, kLandlockExecute, {}};
     for (const std::string& program : programs)
-      if (is_below(program, path) && matcher.decide(program, FileAccess::kExecute).effect == FileEffect::kDeny) made.except.push_back(program);
+      if (is_below(program, path) && matcher.decide(program, FileAccess::kExecute).effect == FileEffect::kDeny)
+        made.except.push_back(program);
     plan.paths.push_back(std::move(made));
   };
   if (!lists) grant("/");
@@ -121,14 +126,19 @@ Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>
     const bool own = section->present[static_cast<size_t>(FileVerb::kExecute)];
     if (!own && !section->present[static_cast<size_t>(FileVerb::kRead)]) continue;
     for (const FileEntry& entry : section->entries) {
-      const bool grants = own ? entry.verb == FileVerb::kExecute
-                              : entry.verb == FileVerb::kRead || entry.verb == FileVerb::kWrite;
+      const bool grants =
+          own ? entry.verb == FileVerb::kExecute : entry.verb == FileVerb::kRead || entry.verb == FileVerb::kWrite;
       if (!grants && entry.verb != FileVerb::kLog) continue;
       for (const FilePattern& pattern : entry.patterns) {
         if (pattern.wild && entry.verb == FileVerb::kExecute)
-          return failure(PolicyError{entry.file, entry.line, entry.pointer,
-                                     "\"" + entry.text + "\": executing is enforced by the kernel, which knows no patterns", {}});
-        if (!pattern.wild && matcher.decide(pattern.text, FileAccess::kExecute).effect != FileEffect::kDeny) grant(pattern.text);
+          return failure(
+              PolicyError{entry.file,
+                          entry.line,
+                          entry.pointer,
+                          "\"" + entry.text + "\": executing is enforced by the kernel, which knows no patterns",
+                          {}});
+        if (!pattern.wild && matcher.decide(pattern.text, FileAccess::kExecute).effect != FileEffect::kDeny)
+          grant(pattern.text);
       }
     }
   }
@@ -138,8 +148,9 @@ Result<void, PolicyError> grant_executing(const std::vector<const FilesSection*>
 }  // namespace
 
 bool restricts_files(const PolicyStack& stack) {
-  return std::any_of(stack.layers.begin(), stack.layers.end(),
-                     [](const StackLayer& layer) { return layer.policy != nullptr && layer.policy->files.has_value(); });
+  return std::any_of(stack.layers.begin(), stack.layers.end(), [](const StackLayer& layer) {
+    return layer.policy != nullptr && layer.policy->files.has_value();
+  });
 }
 
 std::vector<Rule> file_rules(const PolicyStack& stack, const KernelFiles& kernel, const LoweringOptions& options) {
@@ -156,13 +167,17 @@ std::vector<Rule> file_rules(const PolicyStack& stack, const KernelFiles& kernel
   list.add({"open"}, {}, path_only(1));
   list.add({"openat"}, {}, path_only(2));
   if (!reads) {
-    const auto only_reads = [](uint8_t arg) { return std::vector{test(arg, bpf::CompareOp::kMasked, {0}, kWritingFlags)}; };
+    const auto only_reads = [](uint8_t arg) {
+      return std::vector{test(arg, bpf::CompareOp::kMasked, {0}, kWritingFlags)};
+    };
     list.add({"open"}, {}, only_reads(1));
     list.add({"openat"}, {}, only_reads(2));
   }
   if (writes) {
     list.add({"open", "openat", "creat"}, ask);
-    list.add({"mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"}, ask);
+    list.add(
+        {"mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"},
+        ask);
     list.add({"execve", "execveat"}, ask);
   }
   // Its flags are in memory: not worth a question to name a refusal.
@@ -171,9 +186,13 @@ std::vector<Rule> file_rules(const PolicyStack& stack, const KernelFiles& kernel
   if (reads || kernel.reads_handled) list.add({"inotify_add_watch"}, ask);
   // Attributes are nothing that Landlock knows.
   list.add({"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat"}, ask);
-  list.add({"utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}, ask);
+  list.add({"utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
+            "lremovexattr", "fremovexattr"},
+           ask);
   if (has_verb(stack, FileVerb::kLog)) {
-    list.add({"stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat"}, ask);
+    list.add({"stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2", "readlink",
+              "readlinkat"},
+             ask);
     list.add({"getxattr", "lgetxattr", "listxattr", "llistxattr", "chdir", "fchdir"}, ask);
   }
   if (options.audit) return list.take();
@@ -203,9 +222,15 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
     if (policy == nullptr) continue;
     for (const UnsafeEntry& entry : policy->unsafe) {
       // Each of these changes what a path leads to, or names files where no rule sees it.
-      if (entry.part == "namespaces" || entry.part == "mount" || entry.part == "open-by-handle" || entry.part == "io_uring" || entry.part == "foreign-abi")
-        return failure(PolicyError{entry.place.file, entry.place.line, entry.place.pointer,
-                                   "\"" + entry.part + "\" cannot be lifted together with a files section: paths would not mean what the section says", {}});
+      if (entry.part == "namespaces" || entry.part == "mount" || entry.part == "open-by-handle" ||
+          entry.part == "io_uring" || entry.part == "foreign-abi")
+        return failure(PolicyError{
+            entry.place.file,
+            entry.place.line,
+            entry.place.pointer,
+            "\"" + entry.part +
+                "\" cannot be lifted together with a files section: paths would not mean what the section says",
+            {}});
     }
     if (!policy->files) continue;
     const FilesSection& section = *policy->files;
@@ -224,11 +249,13 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
       return verdicts.add(std::move(made));
     };
     for (const FileEntry& entry : section.entries)
-      layer.entries.push_back(verdict(entry.file, entry.line, entry.pointer, entry.reason.empty() ? entry.text : entry.reason, entry.error));
+      layer.entries.push_back(verdict(entry.file, entry.line, entry.pointer,
+                                      entry.reason.empty() ? entry.text : entry.reason, entry.error));
     constexpr std::string_view kNames[] = {"read", "write", "execute"};
     for (size_t verb = 0; verb < 3; ++verb) {
       const std::string& file = section.list_file[verb].empty() ? policy->name : section.list_file[verb];
-      layer.unmatched[verb] = verdict(file, section.list_line[verb], "#/files/" + std::string(kNames[verb]), "no entry matches", 0);
+      layer.unmatched[verb] =
+          verdict(file, section.list_line[verb], "#/files/" + std::string(kNames[verb]), "no entry matches", 0);
     }
     sections.push_back(&section);
     layers.push_back(std::move(layer));
@@ -239,15 +266,25 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
   out.files.audit = options.audit;
   out.files.matcher = make_file_matcher(layers, {options.audit, kernel});
   if (options.audit) return {};
-  out.notes.push_back(kernel->used ? "files: enforced by the kernel (Landlock" + std::string(kernel->masks.empty() ? ")" : " and " + std::to_string(kernel->masks.size()) + " covered paths)")
-                                   : "files: every call is served by the supervisor, since " + kernel->why_not);
+  out.notes.push_back(kernel->used
+                          ? "files: enforced by the kernel (Landlock" +
+                                std::string(kernel->masks.empty()
+                                                ? ")"
+                                                : " and " + std::to_string(kernel->masks.size()) + " covered paths)")
+                          : "files: every call is served by the supervisor, since " + kernel->why_not);
 
   // Executing has no on-behalf form (H9), and making a socket's name no call of its own: both are Landlock's.
   if (options.landlock_abi < 1) {
     if (has_verb(stack, FileVerb::kExecute))
-      return failure(PolicyError{{}, 0, {}, "files: an execute list needs Landlock, which this kernel does not offer; leave out \"execute\"", {}});
-    out.warnings.emplace_back("without Landlock, which this kernel does not offer, the files section does not keep unreadable or denied "
-                              "programs from being executed, nor sockets from getting names");
+      return failure(
+          PolicyError{{},
+                      0,
+                      {},
+                      "files: an execute list needs Landlock, which this kernel does not offer; leave out \"execute\"",
+                      {}});
+    out.warnings.emplace_back(
+        "without Landlock, which this kernel does not offer, the files section does not keep unreadable or denied "
+        "programs from being executed, nor sockets from getting names");
     return {};
   }
   if (kernel->used) {
@@ -256,7 +293,8 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
     out.landlock.handled_fs |= landlock_handled(*kernel);
     for (const KernelGrant& grant : kernel->grants) {
       // Around a denied path only reading is granted piece by piece; nothing may be written there anyway.
-      if (const uint64_t rights = landlock_rights(grant) & landlock_handled(*kernel)) out.landlock.paths.push_back({grant.path, rights, grant.except});
+      if (const uint64_t rights = landlock_rights(grant) & landlock_handled(*kernel))
+        out.landlock.paths.push_back({grant.path, rights, grant.except});
     }
   } else {
     grant_sockets(sections, *out.files.matcher, out.landlock);

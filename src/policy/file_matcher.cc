@@ -38,7 +38,8 @@ bool component_matches(std::string_view pattern, std::string_view name) {
   return fnmatch(pattern_text, name_text, FNM_NOESCAPE) == 0;
 }
 
-// The deepest prefix of `path` (in components, `depth` of them are behind us) that the rest of the pattern matches; -1: none.
+// The deepest prefix of `path` (in components, `depth` of them are behind us) that the rest of the pattern matches; -1:
+// none.
 int deepest(std::string_view pattern, std::string_view path, int depth) {
   while (!pattern.empty()) {
     std::string_view after = pattern;
@@ -62,7 +63,8 @@ int deepest(std::string_view pattern, std::string_view path, int depth) {
   return depth;
 }
 
-constexpr FileAccess kChanges = FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
+constexpr FileAccess kChanges =
+    FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
 
 struct Compiled {
   std::string pattern;
@@ -131,13 +133,16 @@ class StackMatcher final : public FileMatcher {
     for (const Layer& layer : layers_) {
       const FileDecision decision = decide_in(layer, name, wanted);
       if (decision.effect != FileEffect::kDeny) continue;
-      // An entry that takes away, not the absence of one that grants: a link may well stand where nothing else is granted.
-      if (std::find(layer.unmatched.begin(), layer.unmatched.end(), decision.verdict) == layer.unmatched.end()) return decision;
+      // An entry that takes away, not the absence of one that grants: a link may well stand where nothing else is
+      // granted.
+      if (std::find(layer.unmatched.begin(), layer.unmatched.end(), decision.verdict) == layer.unmatched.end())
+        return decision;
     }
     return std::nullopt;
   }
 
-  std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange, bool directory) const override {
+  std::optional<FileDecision> decide_move(std::string_view from, std::string_view to, bool exchange,
+                                          bool directory) const override {
     if (options_.audit) return std::nullopt;
     for (const Layer& layer : layers_) {
       // A rule that takes away and can match at or below one of the names would be moved away from its object.
@@ -151,8 +156,10 @@ class StackMatcher final : public FileMatcher {
       for (const FileAccess verb : {FileAccess::kRead, FileAccess::kWrite, FileAccess::kExecute}) {
         const FileDecision old_name = decide_in(layer, from, verb);
         const FileDecision new_name = decide_in(layer, to, verb);
-        if (old_name.effect == FileEffect::kDeny && new_name.effect != FileEffect::kDeny) return denial(EXDEV, old_name.verdict);
-        if (exchange && new_name.effect == FileEffect::kDeny && old_name.effect != FileEffect::kDeny) return denial(EXDEV, new_name.verdict);
+        if (old_name.effect == FileEffect::kDeny && new_name.effect != FileEffect::kDeny)
+          return denial(EXDEV, old_name.verdict);
+        if (exchange && new_name.effect == FileEffect::kDeny && old_name.effect != FileEffect::kDeny)
+          return denial(EXDEV, new_name.verdict);
       }
     }
     return std::nullopt;
@@ -197,7 +204,9 @@ class StackMatcher final : public FileMatcher {
   static bool can_match_below(const Compiled& compiled, std::string_view path) {
     if (depth(compiled, path) >= 0) return false;  // it covers the name itself: decide() has spoken about that
     const size_t wild = compiled.wild ? compiled.pattern.find_first_of("*?[") : std::string::npos;
-    const std::string_view literal = std::string_view(compiled.pattern).substr(0, wild == std::string::npos ? compiled.pattern.size() : compiled.pattern.rfind('/', wild));
+    const std::string_view literal =
+        std::string_view(compiled.pattern)
+            .substr(0, wild == std::string::npos ? compiled.pattern.size() : compiled.pattern.rfind('/', wild));
     const std::string below = path == "/" ? "/" : std::string(path) + "/";
     if (literal.starts_with(below)) return true;
     // A wildcard above or at the name can reach anything below it.
@@ -212,7 +221,8 @@ class StackMatcher final : public FileMatcher {
     };
     if (has(wanted, FileAccess::kRead)) stricter(verb_decision(layer, path, kRead));
     if (has(wanted, kChanges)) stricter(verb_decision(layer, path, kWrite));
-    if (has(wanted, FileAccess::kExecute)) stricter(verb_decision(layer, path, layer.present[kExecute] ? kExecute : kRead));
+    if (has(wanted, FileAccess::kExecute))
+      stricter(verb_decision(layer, path, layer.present[kExecute] ? kExecute : kRead));
     if (has(wanted, FileAccess::kMetadata)) {
       const FileDecision decision = verb_decision(layer, path, kRead);
       if (decision.effect == FileEffect::kLog) stricter(decision);
@@ -229,12 +239,24 @@ class StackMatcher final : public FileMatcher {
       const FileVerb entry = layer.verbs[compiled.entry];
       int rank = -1;
       switch (entry) {
-        case FileVerb::kDeny: rank = 3; break;
-        case FileVerb::kReadOnly: rank = verb == kWrite ? 2 : -1; break;
-        case FileVerb::kLog: rank = 1; break;
-        case FileVerb::kRead: rank = verb == kRead ? 0 : -1; break;
-        case FileVerb::kWrite: rank = verb == kExecute ? -1 : 0; break;
-        case FileVerb::kExecute: rank = verb == kExecute ? 0 : -1; break;
+        case FileVerb::kDeny:
+          rank = 3;
+          break;
+        case FileVerb::kReadOnly:
+          rank = verb == kWrite ? 2 : -1;
+          break;
+        case FileVerb::kLog:
+          rank = 1;
+          break;
+        case FileVerb::kRead:
+          rank = verb == kRead ? 0 : -1;
+          break;
+        case FileVerb::kWrite:
+          rank = verb == kExecute ? -1 : 0;
+          break;
+        case FileVerb::kExecute:
+          rank = verb == kExecute ? 0 : -1;
+          break;
       }
       if (rank < 0) continue;
       const int at = depth(compiled, path);
@@ -248,13 +270,16 @@ class StackMatcher final : public FileMatcher {
     if (winner != nullptr) {
       const size_t entry = winner->entry;
       switch (layer.verbs[entry]) {
-        case FileVerb::kDeny: return denial(layer.errors[entry], layer.verdicts[entry]);
-        case FileVerb::kReadOnly: return denial(EACCES, layer.verdicts[entry]);
+        case FileVerb::kDeny:
+          return denial(layer.errors[entry], layer.verdicts[entry]);
+        case FileVerb::kReadOnly:
+          return denial(EACCES, layer.verdicts[entry]);
         case FileVerb::kLog:
           decision.effect = FileEffect::kLog;
           decision.verdict = layer.verdicts[entry];
           return decision;
-        default: return decision;
+        default:
+          return decision;
       }
     }
     if (layer.open_ended || (verb == kRead && !layer.present[kRead])) return decision;
@@ -304,7 +329,8 @@ int match_depth(std::string_view pattern, std::string_view path) {
   return deepest(pattern, path == "/" ? std::string_view() : path, 0);
 }
 
-std::shared_ptr<const FileMatcher> make_file_matcher(const std::vector<FileLayer>& layers, const FileMatcherOptions& options) {
+std::shared_ptr<const FileMatcher> make_file_matcher(const std::vector<FileLayer>& layers,
+                                                     const FileMatcherOptions& options) {
   return std::make_shared<StackMatcher>(layers, options);
 }
 

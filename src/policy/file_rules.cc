@@ -15,8 +15,8 @@
 #include <memory>
 #include <utility>
 
-#include "kernel/constants.h"
 #include "kernel/arch.h"
+#include "kernel/constants.h"
 #include "policy/catalog.h"
 #include "policy/file_matcher.h"
 #include "policy/mount_aliases.h"
@@ -24,30 +24,62 @@
 namespace srun::policy {
 namespace {
 
-constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read", "write", "execute", "read-only", "deny", "log"};
+constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read",      "write", "execute",
+                                                                 "read-only", "deny",  "log"};
 constexpr std::array<std::string_view, 2> kLaterVerbs = {"ask", "redirect"};
 constexpr size_t kMaxPatterns = 4096;
-constexpr size_t kMaxScanned = 20000;  // directory entries looked at below one denied path
+constexpr size_t kMaxScanned = 20000;   // directory entries looked at below one denied path
 constexpr size_t kMaxExpanded = 50000;  // and for one pattern that is expanded at load
 
-// One table, printed by `sandbox-policy show`. A group stands for its lines; "@path-homes" for the directories of PATH below
-// the home directory.
+// One table, printed by `sandbox-policy show`. A group stands for its lines; "@path-homes" for the directories of PATH
+// below the home directory.
 const std::map<std::string, std::vector<std::string>, std::less<>>& groups() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> table = {
       {"@system",
-       {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/etc", "/proc", "/sys", "/run/systemd/resolve",
-        "/run/resolvconf", "/var/lib/dpkg", "/var/cache/fontconfig"}},
+       {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/etc", "/proc", "/sys",
+        "/run/systemd/resolve", "/run/resolvconf", "/var/lib/dpkg", "/var/cache/fontconfig"}},
       {"@devices",
-       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"}},
-      {"@toolchains", {"@path-homes", "~/.rustup", "~/.cargo/bin", "~/.nvm", "~/.pyenv", "~/.rbenv", "~/.sdkman", "~/.local/lib", "~/go"}},
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+        "/dev/shm"}},
+      {"@toolchains",
+       {"@path-homes", "~/.rustup", "~/.cargo/bin", "~/.nvm", "~/.pyenv", "~/.rbenv", "~/.sdkman", "~/.local/lib",
+        "~/go"}},
       {"@secrets",
-       {"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.config/gcloud", "~/.kube", "~/.docker/config.json", "~/.netrc", "~/.git-credentials",
-        "~/.config/git/credentials", "~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.config/gh",
-        "~/.config/hub", "~/.terraform.d", "~/.vault-token", "~/.password-store", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium",
-        "~/.local/share/keyrings", "~/.bash_history", "~/.zsh_history", "~/.local/share/fish/fish_history", "~/.python_history",
-        "~/.node_repl_history", "~/.psql_history", "~/.mysql_history", "${CWD}/**/.env"}},
+       {"~/.ssh",
+        "~/.gnupg",
+        "~/.aws",
+        "~/.azure",
+        "~/.config/gcloud",
+        "~/.kube",
+        "~/.docker/config.json",
+        "~/.netrc",
+        "~/.git-credentials",
+        "~/.config/git/credentials",
+        "~/.npmrc",
+        "~/.yarnrc.yml",
+        "~/.pypirc",
+        "~/.cargo/credentials",
+        "~/.cargo/credentials.toml",
+        "~/.config/gh",
+        "~/.config/hub",
+        "~/.terraform.d",
+        "~/.vault-token",
+        "~/.password-store",
+        "~/.mozilla",
+        "~/.config/google-chrome",
+        "~/.config/chromium",
+        "~/.local/share/keyrings",
+        "~/.bash_history",
+        "~/.zsh_history",
+        "~/.local/share/fish/fish_history",
+        "~/.python_history",
+        "~/.node_repl_history",
+        "~/.psql_history",
+        "~/.mysql_history",
+        "${CWD}/**/.env"}},
       {"@project-hooks",
-       {"${CWD}/.git/hooks", "${CWD}/.git/config", "${CWD}/.husky", "${CWD}/.github", "${CWD}/.gitlab-ci.yml", "${CWD}/.vscode", "${CWD}/.idea"}},
+       {"${CWD}/.git/hooks", "${CWD}/.git/config", "${CWD}/.husky", "${CWD}/.github", "${CWD}/.gitlab-ci.yml",
+        "${CWD}/.vscode", "${CWD}/.idea"}},
   };
   return table;
 }
@@ -59,8 +91,8 @@ PolicyError entry_error(const FileEntry& entry, std::string message, std::string
 bool is_wildcard(char c) { return c == '*' || c == '?' || c == '['; }
 bool is_wild(std::string_view text) { return std::any_of(text.begin(), text.end(), is_wildcard); }
 
-// Whether something at or below `path` can be executed. What can't be looked at, or is more than `budget` entries, counts
-// as a program: the stricter answer.
+// Whether something at or below `path` can be executed. What can't be looked at, or is more than `budget` entries,
+// counts as a program: the stricter answer.
 bool holds_program(const std::string& path, size_t& budget) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return errno != ENOENT;
@@ -76,9 +108,10 @@ bool holds_program(const std::string& path, size_t& budget) {
   return false;
 }
 
-// What exists below `directory` and matches `pattern` itself, not through an ancestor. False: more than `budget` entries,
-// or a directory that can't be read: the caller can't know what it holds.
-bool find_matches(const std::string& directory, const std::string& pattern, size_t& budget, std::vector<std::string>& out) {
+// What exists below `directory` and matches `pattern` itself, not through an ancestor. False: more than `budget`
+// entries, or a directory that can't be read: the caller can't know what it holds.
+bool find_matches(const std::string& directory, const std::string& pattern, size_t& budget,
+                  std::vector<std::string>& out) {
   const std::unique_ptr<DIR, decltype([](DIR* opened) { closedir(opened); })> opened(opendir(directory.c_str()));
   if (!opened) return errno == ENOENT || errno == ENOTDIR;
   while (const dirent* const entry = readdir(opened.get())) {
@@ -91,7 +124,8 @@ bool find_matches(const std::string& directory, const std::string& pattern, size
       continue;
     }
     struct stat status {};
-    const bool is_directory = entry->d_type == DT_DIR || (entry->d_type == DT_UNKNOWN && lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+    const bool is_directory = entry->d_type == DT_DIR || (entry->d_type == DT_UNKNOWN &&
+                                                          lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
     if (is_directory && !find_matches(path, pattern, budget, out)) return false;
   }
   return true;
@@ -109,7 +143,8 @@ bool expand_braces(const std::string& text, std::vector<std::string>& out) {
   size_t from = open + 1;
   std::vector<std::string> choices;
   for (size_t i = open; i < text.size(); ++i) {
-    if (text[i] == '{') ++depth;
+    if (text[i] == '{')
+      ++depth;
     else if (text[i] == ',' && depth == 1) {
       choices.push_back(text.substr(from, i - from));
       from = i + 1;
@@ -151,7 +186,8 @@ std::string canonical(const std::string& pattern, bool& exists) {
   while (end > 0) {
     const std::string head = pattern.substr(0, end);
     char resolved[PATH_MAX];
-    if (realpath(head.c_str(), resolved) != nullptr) return std::string(resolved) == "/" ? (rest.empty() ? "/" : rest) : resolved + rest;
+    if (realpath(head.c_str(), resolved) != nullptr)
+      return std::string(resolved) == "/" ? (rest.empty() ? "/" : rest) : resolved + rest;
     exists = false;
     end = pattern.rfind('/', end - 1);
     rest = pattern.substr(end);
@@ -176,7 +212,10 @@ struct Expander {
       const std::string* value = nullptr;
       for (const auto& [variable, text_of] : known)
         if (variable == name) value = &text_of;
-      if (value == nullptr) return failure(entry_error(entry, "unknown variable ${" + name + "}; known are ${CWD} ${HOME} ${TMPDIR} ${USER} ${POLICY_DIR} ${RUNNER_TEMP}"));
+      if (value == nullptr)
+        return failure(
+            entry_error(entry, "unknown variable ${" + name +
+                                   "}; known are ${CWD} ${HOME} ${TMPDIR} ${USER} ${POLICY_DIR} ${RUNNER_TEMP}"));
       if (value->empty()) return failure(entry_error(entry, "${" + name + "} is not set or empty"));
       // What a variable holds is a name, never a pattern.
       if (is_wild(*value) || value->find_first_of("{}") != std::string::npos)
@@ -185,7 +224,8 @@ struct Expander {
       at += value->size();
     }
     if (!out.starts_with('/'))
-      return failure(entry_error(entry, "\"" + entry.text + "\" is a relative path; write ${CWD}/" + entry.text + " or ${POLICY_DIR}/" + entry.text));
+      return failure(entry_error(entry, "\"" + entry.text + "\" is a relative path; write ${CWD}/" + entry.text +
+                                            " or ${POLICY_DIR}/" + entry.text));
     return out;
   }
 };
@@ -253,7 +293,8 @@ std::vector<std::string_view> path_group_names() {
 }
 
 Result<FilesSection, PolicyError> parse_files(const Node& node) {
-  if (!node.is_object()) return failure(node.error("expected an object with read, write, execute, read-only, deny, log"));
+  if (!node.is_object())
+    return failure(node.error("expected an object with read, write, execute, read-only, deny, log"));
   FilesSection files;
   for (size_t i = 0; i < node.size(); ++i) {
     const Node& list = node[i];
@@ -261,8 +302,10 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
     while (verb < kFileVerbs && kVerbNames[verb] != list.key()) ++verb;
     if (verb == kFileVerbs) {
       for (const std::string_view later : kLaterVerbs)
-        if (later == list.key()) return failure(list.error("\"" + list.key() + "\" is not enforced by this version yet"));
-      return failure(list.error("unknown key \"" + list.key() + "\"; known are read, write, execute, read-only, deny, log"));
+        if (later == list.key())
+          return failure(list.error("\"" + list.key() + "\" is not enforced by this version yet"));
+      return failure(
+          list.error("unknown key \"" + list.key() + "\"; known are read, write, execute, read-only, deny, log"));
     }
     if (!list.is_array()) return failure(list.error("expected a list of paths"));
     files.present[verb] = true;
@@ -291,7 +334,8 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
             if (!error) return failure(std::move(error.error()));
             entry.error = *error;
           } else {
-            return failure(member.error("unknown key \"" + member.key() + "\"; known are path, reason, at" + (entry.verb == FileVerb::kDeny ? ", errno" : "")));
+            return failure(member.error("unknown key \"" + member.key() + "\"; known are path, reason, at" +
+                                        (entry.verb == FileVerb::kDeny ? ", errno" : "")));
           }
         }
         path = item.find("path");
@@ -301,15 +345,16 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
         return failure(path->error("expected a path, or an object with one"));
       entry.text = path->string();
       if (entry.text.front() == '@' && find_path_group(entry.text) == nullptr)
-        return failure(path->error("unknown group of paths \"" + entry.text + "\"; known are @system @devices @toolchains @secrets @project-hooks"));
+        return failure(path->error("unknown group of paths \"" + entry.text +
+                                   "\"; known are @system @devices @toolchains @secrets @project-hooks"));
       files.entries.push_back(std::move(entry));
     }
   }
   return files;
 }
 
-Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& context, const std::string& policy_directory,
-                                        std::vector<std::string>& notes) {
+Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& context,
+                                        const std::string& policy_directory, std::vector<std::string>& notes) {
   const Expander expander{context, policy_directory};
   std::optional<std::string> mountinfo;
   const auto mounts = [&mountinfo]() -> const std::string& {
@@ -323,10 +368,12 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
     std::vector<std::string> texts;
     const bool group = entry.text.front() == '@';
     entry.at_start = entry.at_start || entry.text == "@secrets" || entry.text == "@project-hooks";
-    if (!group) texts.push_back(entry.text);
+    if (!group)
+      texts.push_back(entry.text);
     else
       for (const std::string& line : *find_path_group(entry.text)) {
-        if (line != "@path-homes") texts.push_back(line);
+        if (line != "@path-homes")
+          texts.push_back(line);
         else
           for (const std::string& directory : context.search_path)
             if (!context.home.empty() && directory.starts_with(context.home + "/")) texts.push_back(directory);
@@ -335,7 +382,8 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
       auto expanded = expander.path(entry, text);
       if (!expanded) return failure(std::move(expanded.error()));
       std::vector<std::string> patterns;
-      if (!expand_braces(*expanded, patterns)) return failure(entry_error(entry, "\"" + entry.text + "\": a brace without its partner, or too many choices"));
+      if (!expand_braces(*expanded, patterns))
+        return failure(entry_error(entry, "\"" + entry.text + "\": a brace without its partner, or too many choices"));
       std::vector<FilePattern> meant;
       for (const std::string& pattern : patterns) {
         FilePattern one{normalised(pattern), false};
@@ -350,7 +398,8 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
             continue;
           }
           notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + one.text +
-                          " can't be expanded (more than " + std::to_string(kMaxExpanded) + " files, or an unreadable directory); it holds as a pattern");
+                          " can't be expanded (more than " + std::to_string(kMaxExpanded) +
+                          " files, or an unreadable directory); it holds as a pattern");
         }
         meant.push_back(std::move(one));
       }
@@ -358,22 +407,30 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
         bool exists = false;
         const std::string real = canonical(plain, exists);
         // The part without wildcards was resolved; what it led to can't be told from a pattern any more.
-        if (wild && std::count_if(real.begin(), real.end(), is_wildcard) != std::count_if(plain.begin(), plain.end(), is_wildcard))
-          return failure(entry_error(entry, "\"" + entry.text + "\" leads to " + real + " by a symbolic link, which would be read as another pattern"));
-        if (!exists && !group) notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + plain + " does not exist now; the entry holds if it appears");
+        if (wild && std::count_if(real.begin(), real.end(), is_wildcard) !=
+                        std::count_if(plain.begin(), plain.end(), is_wildcard))
+          return failure(entry_error(entry, "\"" + entry.text + "\" leads to " + real +
+                                                " by a symbolic link, which would be read as another pattern"));
+        if (!exists && !group)
+          notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + plain +
+                          " does not exist now; the entry holds if it appears");
         // Writing everywhere below home, or everywhere, is never what a list of paths means.
         if (entry.verb == FileVerb::kWrite && text.starts_with("${CWD}") && plain == normalised(context.directory) &&
             (real == "/" || real == context.home || (context.home + "/").starts_with(real + "/")))
-          return failure(entry_error(entry, "${CWD} is " + real + ": not given for writing where it is /, the home directory or above it; change to a project's directory, or give another policy"));
+          return failure(entry_error(entry, "${CWD} is " + real +
+                                                ": not given for writing where it is /, the home directory or above "
+                                                "it; change to a project's directory, or give another policy"));
         if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild) {
           // A second link of a file that is named is meant as well. Of a directory only the names below it are.
           struct stat status {};
-          if (stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode)) entry.objects.push_back({status.st_dev, status.st_ino});
+          if (stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+            entry.objects.push_back({status.st_dev, status.st_ino});
           size_t budget = kMaxScanned;
           if (entry.verb == FileVerb::kDeny && exists && holds_program(real, budget)) {
             entry.programs.push_back(real);
             if (S_ISREG(status.st_mode) && status.st_nlink > 1)
-              notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + real + " has other links; under those it can still be run as an interpreter");
+              notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + real +
+                              " has other links; under those it can still be run as an interpreter");
           }
         }
         // Both names lead there: what is denied by one must not be reached by the other.
@@ -381,8 +438,10 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
         if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild && exists)
           for (std::string& alias : mount_aliases(mounts(), real)) names.push_back({std::move(alias), false});
         for (const FilePattern& made : names)
-          if (std::find(entry.patterns.begin(), entry.patterns.end(), made) == entry.patterns.end()) entry.patterns.push_back(made);
-        if (entry.patterns.size() > kMaxPatterns) return failure(entry_error(entry, "\"" + entry.text + "\" stands for too many paths"));
+          if (std::find(entry.patterns.begin(), entry.patterns.end(), made) == entry.patterns.end())
+            entry.patterns.push_back(made);
+        if (entry.patterns.size() > kMaxPatterns)
+          return failure(entry_error(entry, "\"" + entry.text + "\" stands for too many paths"));
       }
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
-// The `files` section as the model has it: entries with their patterns worked out. See file_matcher.h for what they mean.
+// The `files` section as the model has it: entries with their patterns worked out. See file_matcher.h for what they
+// mean.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -29,8 +30,9 @@ struct FileEntry {
   bool at_start = false;              // "at": "start": patterns stand for what exists when the policy is loaded (H39)
   std::vector<FilePattern> patterns;  // filled by resolve_files()
   std::vector<FileIdentity> objects;  // of a deny or read-only: the files that its plain patterns name now (H8)
-  std::vector<std::string> programs;  // of a deny: those of its plain patterns that are or hold something executable now
-  int32_t error = 0;                  // of a deny that names one; 0: EACCES
+  std::vector<std::string>
+      programs;       // of a deny: those of its plain patterns that are or hold something executable now
+  int32_t error = 0;  // of a deny that names one; 0: EACCES
   std::string reason;
   std::string file;  // where it stands
   uint32_t line = 0;
@@ -39,7 +41,7 @@ struct FileEntry {
 
 struct FilesSection {
   std::vector<FileEntry> entries;
-  std::array<bool, kFileVerbs> present{};  // the lists that are written, empty ones included
+  std::array<bool, kFileVerbs> present{};         // the lists that are written, empty ones included
   std::array<std::string, kFileVerbs> list_file;  // where each list stands, for what none of its entries matches
   std::array<uint32_t, kFileVerbs> list_line{};
   // Only takes away, as --deny and --read-only do: what no entry matches passes.
@@ -62,7 +64,8 @@ struct FileContext {
 // Expands groups, variables and braces, and resolves symbolic links in the part of each pattern that exists and has no
 // wildcard. `policy_directory` is ${POLICY_DIR}. Notes go to `notes`: paths that do not exist.
 [[nodiscard]] Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& context,
-                                                      const std::string& policy_directory, std::vector<std::string>& notes);
+                                                      const std::string& policy_directory,
+                                                      std::vector<std::string>& notes);
 
 // A path of the command line as an entry: relative ones are meant from the present directory.
 FileEntry file_flag(FileVerb verb, std::string_view path, const FileContext& context);

@@ -34,9 +34,12 @@ class Fixer {
   // `change` as a line, if it helps.
   std::optional<std::string> checked(const PolicyStack& changed, std::string text) const {
     switch (outcome_of(verdict(changed))) {
-      case Outcome::kRefused: return std::nullopt;
-      case Outcome::kMembersOnly: return text + " (then among the run's own processes)";
-      case Outcome::kPasses: break;
+      case Outcome::kRefused:
+        return std::nullopt;
+      case Outcome::kMembersOnly:
+        return text + " (then among the run's own processes)";
+      case Outcome::kPasses:
+        break;
     }
     return text;
   }
@@ -105,7 +108,8 @@ class Fixer {
     const std::optional<size_t> index = only_policy();
     if (row == nullptr || !row->liftable || !index) return std::nullopt;
     const Policy& policy = *stack_.layers[*index].policy;
-    if (auto fix = checked(with(*index, lifting(policy, part)), "to allow: " + unsafe_text(part) + in_file(policy))) return fix;
+    if (auto fix = checked(with(*index, lifting(policy, part)), "to allow: " + unsafe_text(part) + in_file(policy)))
+      return fix;
     return checked(with(*index, allowing(lifting(policy, part))),
                    "to allow: " + unsafe_text(part) + " and an allow rule for " + name() + in_file(policy));
   }
@@ -115,7 +119,8 @@ class Fixer {
     if (stack_.layers[index].policy == nullptr) return std::nullopt;  // OCI: written for another program too
     const Policy& policy = *stack_.layers[index].policy;
     // A section's rules come before all of the file's: adding one there changes nothing.
-    const bool by_section = policy.network && winner.rule.pointer == policy.network->pointer && winner.rule.file == policy.network->file;
+    const bool by_section =
+        policy.network && winner.rule.pointer == policy.network->pointer && winner.rule.file == policy.network->file;
     if (by_section && (winner.rule.file != "(command line)" || policy.network->replaces)) return std::nullopt;
     const std::string prefix = winner.rule.is_default ? "to allow: " : "deliberate: ";
     if (!winner.rule.is_default) {
@@ -142,9 +147,10 @@ class Fixer {
       return checked(with(index, std::move(both)),
                      prefix + "a rule that allows [\"@baseline\", " + name() + "]" + in_file(policy));
     }
-    const std::string place = winner.rule.is_default && !policy.installed
-                                  ? "add " + name() + " to an allow rule" + in_file(policy)
-                                  : "an allow rule for " + name() + (policy.installed ? "" : " before it") + in_file(policy);
+    const std::string place =
+        winner.rule.is_default && !policy.installed
+            ? "add " + name() + " to an allow rule" + in_file(policy)
+            : "an allow rule for " + name() + (policy.installed ? "" : " before it") + in_file(policy);
     if (auto fix = checked(with(index, allowing(policy)), prefix + place)) return fix;
     const Verdict guard = match(guard_layer(stack_, options_), 0, options_, call_);
     if (outcome_of(guard) != Outcome::kRefused || only_policy() != index) return std::nullopt;

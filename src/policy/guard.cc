@@ -34,14 +34,16 @@ constexpr uint64_t kPrioProcess = 0;
 constexpr uint64_t kIoprioWhoProcess = 1;
 
 constexpr std::array<GuardPart, 14> kParts = {{
-    {"io_uring", "requests in a ring pass every filter unseen", "files and sockets can be opened through a ring that no rule sees"},
+    {"io_uring", "requests in a ring pass every filter unseen",
+     "files and sockets can be opened through a ring that no rule sees"},
     {"foreign-abi", "calls of another ABI have other numbers and other meanings",
      "calls of other processor ABIs pass this layer unfiltered (x32 stays closed)"},
     {"listener", "a second listener would decide calls in place of this one",
      "the program can install a notification listener of its own"},
     {"namespaces", "a new namespace hands out capabilities", "the program can make and enter namespaces"},
     {"mount", "mounts change what paths mean", "the program can change mounts where its capabilities allow it"},
-    {"open-by-handle", "a file handle passes every directory on the way", "files can be opened by handle, past every path"},
+    {"open-by-handle", "a file handle passes every directory on the way",
+     "files can be opened by handle, past every path"},
     {"bpf", "BPF programs run in the kernel", "the program can load BPF programs where the kernel allows it"},
     {"perf", "performance events read other processes and the kernel", "performance events are open"},
     {"userfaultfd", "it stops kernel code in the middle of reading memory", "userfaultfd is open"},
@@ -122,8 +124,8 @@ class Builder {
 void close_kernel_doors(Builder& guard) {
   guard.add("io_uring", {"io_uring_setup", "io_uring_enter", "io_uring_register"}, refuse(ENOSYS));
   guard.add("mount",
-            {"mount", "umount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig",
-             "fsmount", "fspick", "mount_setattr"},
+            {"mount", "umount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount", "fsopen",
+             "fsconfig", "fsmount", "fspick", "mount_setattr"},
             refuse(EPERM));
   guard.add("open-by-handle", {"open_by_handle_at"}, refuse(EPERM));
   guard.add("bpf", {"bpf"}, refuse(EPERM));
@@ -216,7 +218,8 @@ Verdict clone3_verdict() {
 std::span<const GuardPart> guard_parts() { return kParts; }
 
 const GuardPart* find_guard_part(std::string_view name) {
-  const auto part = std::find_if(kParts.begin(), kParts.end(), [name](const GuardPart& row) { return row.name == name; });
+  const auto part =
+      std::find_if(kParts.begin(), kParts.end(), [name](const GuardPart& row) { return row.name == name; });
   return part == kParts.end() ? nullptr : &*part;
 }
 

@@ -27,8 +27,8 @@ Verdict foreign_abi_verdict();
 // The same for the number -1, which a tracer or a signal leaves behind (pitfalls 5.26): not reported.
 Verdict no_call_verdict();
 inline constexpr uint32_t kNoCall = 0xffffffff;
-// Whatever errno or value a policy gives clone3, the answer is this ENOSYS: C libraries fall back to clone on that alone,
-// and on EPERM no thread can be started (moby/moby#42680). A kill stays a kill.
+// Whatever errno or value a policy gives clone3, the answer is this ENOSYS: C libraries fall back to clone on that
+// alone, and on EPERM no thread can be started (moby/moby#42680). A kill stays a kill.
 Verdict clone3_verdict();
 
 // The guard as rules over names, for any architecture: an open-ended layer whose rules' place.pointer is the part.

@@ -70,13 +70,14 @@ Result<void, PolicyError> check_guard_conflicts(const Policy& policy, const Lowe
       std::vector<std::string> with_part = lifted;
       with_part.emplace_back(part.name);
       if (!part.liftable || always_refused(rule, *entry.call, guard_policy(options, with_part)) != nullptr) {
-        problem.message = name + " stays closed by the guard layer: " +
-                          (name == "clone3" ? "its flags lie in memory, and callers fall back on clone" : std::string(part.reason));
+        problem.message =
+            name + " stays closed by the guard layer: " +
+            (name == "clone3" ? "its flags lie in memory, and callers fall back on clone" : std::string(part.reason));
         notes.push_back(problem.text());
         continue;
       }
-      problem.message = name + " is closed by the guard layer (" + std::string(part.reason) + "); to open it add \"unsafe\": [\"" +
-                        std::string(part.name) + "\"]";
+      problem.message = name + " is closed by the guard layer (" + std::string(part.reason) +
+                        "); to open it add \"unsafe\": [\"" + std::string(part.name) + "\"]";
       return failure(std::move(problem));
     }
   }

@@ -120,8 +120,8 @@ class DocumentBuilder {
     size_t end = std::min(consumed_, text_.size());
     if (after_number && end > 0 && !number_character(text_[end - 1])) --end;
     if (end > counted_) {
-      line_ += static_cast<uint32_t>(
-          std::count(text_.begin() + static_cast<ptrdiff_t>(counted_), text_.begin() + static_cast<ptrdiff_t>(end), '\n'));
+      line_ += static_cast<uint32_t>(std::count(text_.begin() + static_cast<ptrdiff_t>(counted_),
+                                                text_.begin() + static_cast<ptrdiff_t>(end), '\n'));
       counted_ = end;
     }
     return line_;
@@ -182,13 +182,20 @@ class DocumentBuilder {
 
 std::string_view Node::kind_text() const {
   switch (kind_) {
-    case Kind::kNull: return "null";
-    case Kind::kBool: return boolean_ ? "true" : "false";
-    case Kind::kInteger: return "a number";
-    case Kind::kReal: return "a number that is not a 64-bit integer";
-    case Kind::kString: return "a string";
-    case Kind::kArray: return "an array";
-    case Kind::kObject: return "an object";
+    case Kind::kNull:
+      return "null";
+    case Kind::kBool:
+      return boolean_ ? "true" : "false";
+    case Kind::kInteger:
+      return "a number";
+    case Kind::kReal:
+      return "a number that is not a 64-bit integer";
+    case Kind::kString:
+      return "a string";
+    case Kind::kArray:
+      return "an array";
+    case Kind::kObject:
+      return "an object";
   }
   return "?";
 }

@@ -1,6 +1,7 @@
 #pragma once
 // JSON as a tree in which every value knows its line and its JSON pointer, for exact messages. Comments (// and /* */)
-// and trailing commas are accepted; duplicate keys, NUL bytes, invalid UTF-8 and anything too big or too deep are errors.
+// and trailing commas are accepted; duplicate keys, NUL bytes, invalid UTF-8 and anything too big or too deep are
+// errors.
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -40,8 +41,8 @@ class Node {
   // Each of these is meaningful for its kind only; for others the empty or zero value.
   bool boolean() const { return boolean_; }
   const std::string& string() const { return text_; }  // also the source text of kReal
-  std::optional<int64_t> as_int64() const;              // nullopt: not an integer, or above INT64_MAX
-  std::optional<uint64_t> as_uint64() const;            // nullopt: not an integer, or negative
+  std::optional<int64_t> as_int64() const;             // nullopt: not an integer, or above INT64_MAX
+  std::optional<uint64_t> as_uint64() const;           // nullopt: not an integer, or negative
   // The value in two's complement; meaningful for kInteger.
   uint64_t integer_bits() const { return integer_; }
   bool integer_negative() const { return negative_; }

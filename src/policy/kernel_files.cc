@@ -19,11 +19,12 @@ constexpr int kLeastAbi = 3;  // truncating is Landlock's business from ABI 3 on
 constexpr FileAccess kWriting = FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove;
 
 // LANDLOCK_ACCESS_FS_*
-constexpr uint64_t kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3, kRemoveDir = 1 << 4, kRemoveFile = 1 << 5,
-                   kMakeChar = 1 << 6, kMakeDir = 1 << 7, kMakeReg = 1 << 8, kMakeSock = 1 << 9, kMakeFifo = 1 << 10,
-                   kMakeBlock = 1 << 11, kMakeSym = 1 << 12, kRefer = 1 << 13, kTruncate = 1 << 14;
+constexpr uint64_t kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3, kRemoveDir = 1 << 4,
+                   kRemoveFile = 1 << 5, kMakeChar = 1 << 6, kMakeDir = 1 << 7, kMakeReg = 1 << 8, kMakeSock = 1 << 9,
+                   kMakeFifo = 1 << 10, kMakeBlock = 1 << 11, kMakeSym = 1 << 12, kRefer = 1 << 13, kTruncate = 1 << 14;
 constexpr uint64_t kReads = kReadFile | kReadDir;
-constexpr uint64_t kWrites = kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg | kMakeSock | kMakeFifo | kMakeSym | kRefer | kTruncate;
+constexpr uint64_t kWrites =
+    kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg | kMakeSock | kMakeFifo | kMakeSym | kRefer | kTruncate;
 
 bool is_below(std::string_view path, std::string_view top) {
   return top == "/" || path == top || (path.starts_with(top) && path.size() > top.size() && path[top.size()] == '/');
@@ -86,7 +87,8 @@ class Planner {
     std::sort(out.masks.begin(), out.masks.end(), [](const Mask& a, const Mask& b) {
       return a.kind != b.kind ? a.kind == Mask::Kind::kReadOnly : a.path < b.path;
     });
-    out.masks.erase(std::unique(out.masks.begin(), out.masks.end(), [](const Mask& a, const Mask& b) { return a.kind == b.kind && a.path == b.path; }),
+    out.masks.erase(std::unique(out.masks.begin(), out.masks.end(),
+                                [](const Mask& a, const Mask& b) { return a.kind == b.kind && a.path == b.path; }),
                     out.masks.end());
     drop_hidden_masks(out.masks);
     out.used = true;
@@ -106,7 +108,9 @@ class Planner {
         if (entry.error != 0 && entry.error != EACCES) return place(entry) + " names an errno of its own";
         if (!takes(entry.verb)) continue;
         for (const FilePattern& pattern : entry.patterns)
-          if (pattern.wild) return place(entry) + " is a pattern that holds for later files (\"at\": \"start\" would hold for present ones)";
+          if (pattern.wild)
+            return place(entry) +
+                   " is a pattern that holds for later files (\"at\": \"start\" would hold for present ones)";
       }
     return std::nullopt;
   }
@@ -125,7 +129,8 @@ class Planner {
   bool is_pierced(const std::string& path, bool for_writing) const {
     for (const FilesSection* section : sections_)
       for (const FileEntry& entry : section->entries) {
-        if (takes(entry.verb) || entry.verb == FileVerb::kLog || (for_writing && entry.verb != FileVerb::kWrite)) continue;
+        if (takes(entry.verb) || entry.verb == FileVerb::kLog || (for_writing && entry.verb != FileVerb::kWrite))
+          continue;
         for (const FilePattern& pattern : entry.patterns) {
           const std::string literal = literal_of(pattern);
           if (strictly_below(literal, path) || (pattern.wild && is_below(literal, path))) return true;
@@ -140,11 +145,13 @@ class Planner {
     out.guards_names = out.guards_names || writable;
     struct stat status {};
     switch (presence(path, status)) {
-      case Presence::kElsewhere: return std::nullopt;
+      case Presence::kElsewhere:
+        return std::nullopt;
       case Presence::kAbsent:
         if (entry.at_start || (!deny && !writable)) return std::nullopt;
         return place(entry) + ": " + path + " does not exist yet";
-      case Presence::kHere: break;
+      case Presence::kHere:
+        break;
     }
     if (!deny && !writable) return std::nullopt;
     if (path == "/") return place(entry) + ": the root directory can't be covered";
@@ -157,7 +164,9 @@ class Planner {
       out.masks.push_back({deny ? Mask::Kind::kDeny : Mask::Kind::kReadOnly, path, S_ISDIR(status.st_mode), {}});
       return std::nullopt;
     }
-    if (writable) return place(entry) + ": " + path + " is in a place for writing, and it can't be covered without a mount namespace";
+    if (writable)
+      return place(entry) + ": " + path +
+             " is in a place for writing, and it can't be covered without a mount namespace";
     around_.push_back(path);
     return std::nullopt;
   }
@@ -172,8 +181,10 @@ class Planner {
       const std::string path = directory + "/" + entry->d_name;
       struct stat status {};
       if (lstat(path.c_str(), &status) != 0) continue;
-      if (S_ISDIR(status.st_mode)) cover_raw_devices(path, depth - 1, out);
-      else if (is_raw_device(status)) out.masks.push_back({Mask::Kind::kDeny, path, false, {}});
+      if (S_ISDIR(status.st_mode))
+        cover_raw_devices(path, depth - 1, out);
+      else if (is_raw_device(status))
+        out.masks.push_back({Mask::Kind::kDeny, path, false, {}});
     }
   }
 
@@ -204,18 +215,22 @@ class Planner {
           if (is_below(path, grant.path)) grant.except.push_back(path);
       if (grant.read || grant.write) out.grants.push_back(std::move(grant));
     }
-    std::sort(out.grants.begin(), out.grants.end(), [](const KernelGrant& a, const KernelGrant& b) { return a.path < b.path; });
-    out.grants.erase(std::unique(out.grants.begin(), out.grants.end(), [](const KernelGrant& a, const KernelGrant& b) { return a.path == b.path; }),
+    std::sort(out.grants.begin(), out.grants.end(),
+              [](const KernelGrant& a, const KernelGrant& b) { return a.path < b.path; });
+    out.grants.erase(std::unique(out.grants.begin(), out.grants.end(),
+                                 [](const KernelGrant& a, const KernelGrant& b) { return a.path == b.path; }),
                      out.grants.end());
     // What appears later, or matches a pattern, is granted only where something above it is.
     for (const FilePattern& pattern : inexact) {
       const std::string literal = literal_of(pattern);
       const auto covered = [&](bool KernelGrant::*kind) {
         return std::any_of(out.grants.begin(), out.grants.end(), [&](const KernelGrant& grant) {
-          return grant.*kind && grant.directory && grant.except.empty() && (pattern.wild ? is_below(literal, grant.path) : strictly_below(literal, grant.path));
+          return grant.*kind && grant.directory && grant.except.empty() &&
+                 (pattern.wild ? is_below(literal, grant.path) : strictly_below(literal, grant.path));
         });
       };
-      const bool may_write = pattern.wild ? granted_anywhere(FileVerb::kWrite, pattern) : allows(pattern.text, kWriting);
+      const bool may_write =
+          pattern.wild ? granted_anywhere(FileVerb::kWrite, pattern) : allows(pattern.text, kWriting);
       const bool may_read = pattern.wild || allows(pattern.text, FileAccess::kRead);
       if (may_write && !covered(&KernelGrant::write)) out.writes_exact = false;
       if (may_read && out.reads_handled && !covered(&KernelGrant::read)) out.reads_exact = false;
@@ -225,18 +240,23 @@ class Planner {
   bool granted_anywhere(FileVerb verb, const FilePattern& pattern) const {
     for (const FilesSection* section : sections_)
       for (const FileEntry& entry : section->entries)
-        if (entry.verb == verb && std::find(entry.patterns.begin(), entry.patterns.end(), pattern) != entry.patterns.end()) return true;
+        if (entry.verb == verb &&
+            std::find(entry.patterns.begin(), entry.patterns.end(), pattern) != entry.patterns.end())
+          return true;
     return false;
   }
 
-  bool allows(std::string_view path, FileAccess access) const { return matcher_->decide(path, access).effect != FileEffect::kDeny; }
+  bool allows(std::string_view path, FileAccess access) const {
+    return matcher_->decide(path, access).effect != FileEffect::kDeny;
+  }
 
   // Below a covered directory nothing is left to cover.
   static void drop_hidden_masks(std::vector<Mask>& masks) {
     const std::vector<Mask> all = masks;
     std::erase_if(masks, [&all](const Mask& mask) {
       return std::any_of(all.begin(), all.end(), [&mask](const Mask& other) {
-        return other.kind == Mask::Kind::kDeny && (strictly_below(mask.path, other.path) || (mask.path == other.path && mask.kind != other.kind));
+        return other.kind == Mask::Kind::kDeny &&
+               (strictly_below(mask.path, other.path) || (mask.path == other.path && mask.kind != other.kind));
       });
     });
   }
@@ -250,7 +270,9 @@ class Planner {
 
 }  // namespace
 
-KernelFiles plan_kernel_files(const std::vector<FileLayer>& layers, const LoweringOptions& options) { return Planner(layers, options).plan(); }
+KernelFiles plan_kernel_files(const std::vector<FileLayer>& layers, const LoweringOptions& options) {
+  return Planner(layers, options).plan();
+}
 
 bool KernelFiles::grants_all(std::string_view path, FileAccess access) const {
   if (!used || has(access, FileAccess::kAttributes | FileAccess::kExecute | FileAccess::kMetadata)) return false;
@@ -258,7 +280,8 @@ bool KernelFiles::grants_all(std::string_view path, FileAccess access) const {
     return std::any_of(grants.begin(), grants.end(), [&](const KernelGrant& grant) {
       if (!(grant.*kind) || !(below ? strictly_below(path, grant.path) : is_below(path, grant.path))) return false;
       // Beside something that was granted around only what was there at the start is granted.
-      return std::none_of(grant.except.begin(), grant.except.end(), [&](const std::string& taken) { return is_below(parent_of(taken), parent_of(path)); });
+      return std::none_of(grant.except.begin(), grant.except.end(),
+                          [&](const std::string& taken) { return is_below(parent_of(taken), parent_of(path)); });
     });
   };
   if (has(access, FileAccess::kRead) && reads_handled && !granted(&KernelGrant::read, false)) return false;
@@ -272,8 +295,6 @@ uint64_t landlock_handled(const KernelFiles& files) {
   return rights;
 }
 
-uint64_t landlock_rights(const KernelGrant& grant) {
-  return (grant.read ? kReads : 0) | (grant.write ? kWrites : 0);
-}
+uint64_t landlock_rights(const KernelGrant& grant) { return (grant.read ? kReads : 0) | (grant.write ? kWrites : 0); }
 
 }  // namespace srun::policy

@@ -13,8 +13,8 @@ struct LandlockPlan {
   struct PathGrant {
     std::string path;
     uint64_t rights = 0;
-    // Objects below `path` that do not get them. Landlock can't subtract, so what is beside them is granted piece by piece
-    // at launch; what appears later directly in a directory on the way to one of them is not granted.
+    // Objects below `path` that do not get them. Landlock can't subtract, so what is beside them is granted piece by
+    // piece at launch; what appears later directly in a directory on the way to one of them is not granted.
     std::vector<std::string> except;
   };
   struct PortGrant {

@@ -10,17 +10,16 @@ namespace srun::policy {
 
 namespace {
 
-using bpf::ArgRule;
 using bpf::ArchRules;
+using bpf::ArgRule;
 using bpf::Decision;
 using bpf::NumberRange;
 using bpf::VerdictId;
 
 bool same(const Decision& a, const Decision& b) {
   return a.otherwise == b.otherwise &&
-         std::equal(a.rules.begin(), a.rules.end(), b.rules.begin(), b.rules.end(), [](const ArgRule& x, const ArgRule& y) {
-           return x.verdict == y.verdict && x.all_of == y.all_of;
-         });
+         std::equal(a.rules.begin(), a.rules.end(), b.rules.begin(), b.rules.end(),
+                    [](const ArgRule& x, const ArgRule& y) { return x.verdict == y.verdict && x.all_of == y.all_of; });
 }
 
 void append(ArchRules& rules, uint32_t first, uint32_t last, Decision decision) {
@@ -33,7 +32,8 @@ void append(ArchRules& rules, uint32_t first, uint32_t last, Decision decision) 
 
 class LayerBuilder {
  public:
-  LayerBuilder(const Policy& policy, uint16_t layer, const LayerLowering& to) : policy_(policy), layer_(layer), to_(to) {
+  LayerBuilder(const Policy& policy, uint16_t layer, const LayerLowering& to)
+      : policy_(policy), layer_(layer), to_(to) {
     for (const Rule& rule : policy.rules) {
       for (const RuleCall& entry : rule.calls) rules_of_[entry.call].push_back(&rule);
     }
@@ -140,7 +140,9 @@ Result<bpf::Layer, PolicyError> lower_policy(const Policy& policy, uint16_t laye
   if (!builder.impossible().empty()) {
     // Rules were checked when they were parsed, so this is `default`.
     const Place& place = policy.default_action ? policy.default_action->place : policy.syscalls_place;
-    return failure(PolicyError{place.file, place.line, place.pointer,
+    return failure(PolicyError{place.file,
+                               place.line,
+                               place.pointer,
                                builder.impossible() +
                                    " falls to it and can only be refused or return 0: its answer would be lost when a "
                                    "signal comes, and nobody repeats the call",
@@ -149,8 +151,10 @@ Result<bpf::Layer, PolicyError> lower_policy(const Policy& policy, uint16_t laye
   if (!builder.unrecorded().empty()) {
     std::string names;
     for (const std::string& name : builder.unrecorded()) names += (names.empty() ? "" : " ") + name;
-    to.warnings.push_back(policy.name + ": allowed without a record, because a signal would take the question away and nobody "
-                                     "repeats these calls: " + names);
+    to.warnings.push_back(policy.name +
+                          ": allowed without a record, because a signal would take the question away and nobody "
+                          "repeats these calls: " +
+                          names);
   }
   return out;
 }

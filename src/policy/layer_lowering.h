@@ -21,6 +21,7 @@ struct LayerLowering {
 // guard_policy() as layer 0.
 bpf::Layer lower_guard(const Policy& guard, const LayerLowering& to);
 // A policy as layer `layer` (from 1). Fails if its `default` asks for what a call cannot get.
-[[nodiscard]] Result<bpf::Layer, PolicyError> lower_policy(const Policy& policy, uint16_t layer, const LayerLowering& to);
+[[nodiscard]] Result<bpf::Layer, PolicyError> lower_policy(const Policy& policy, uint16_t layer,
+                                                           const LayerLowering& to);
 
 }  // namespace srun::policy

@@ -48,8 +48,10 @@ void merge(Policy& own, Policy base) {
     merge_files(*own.files, std::move(*base.files));
   }
   if (base.network) {
-    if (own.network) merge_network(*own.network, std::move(*base.network));
-    else own.network = std::move(base.network);
+    if (own.network)
+      merge_network(*own.network, std::move(*base.network));
+    else
+      own.network = std::move(base.network);
   }
   if (!base.environment) return;
   if (!own.environment) own.environment.emplace();
@@ -58,7 +60,8 @@ void merge(Policy& own, Policy base) {
   std::move(theirs.keep.begin(), theirs.keep.end(), std::back_inserter(mine.keep));
   std::move(theirs.drop.begin(), theirs.drop.end(), std::back_inserter(mine.drop));
   for (auto& [name, value] : theirs.set) {
-    const bool set_here = std::any_of(mine.set.begin(), mine.set.end(), [&key = name](const auto& row) { return row.first == key; });
+    const bool set_here =
+        std::any_of(mine.set.begin(), mine.set.end(), [&key = name](const auto& row) { return row.first == key; });
     if (!set_here) mine.set.emplace_back(std::move(name), std::move(value));
   }
 }
@@ -66,7 +69,8 @@ void merge(Policy& own, Policy base) {
 // One --policy with everything that it extends.
 class Composer {
  public:
-  Composer(const LoadOptions& options, const PolicyDirectories& directories) : options_(options), directories_(directories) {}
+  Composer(const LoadOptions& options, const PolicyDirectories& directories)
+      : options_(options), directories_(directories) {}
 
   Result<StackLayer, PolicyError> load(const std::string& argument) {
     const bool by_name = is_policy_name(argument);
@@ -112,7 +116,8 @@ class Composer {
       std::string directory = directory_of(text.path);
       char resolved[PATH_MAX];
       directory = realpath(directory.empty() ? "." : directory.c_str(), resolved) != nullptr ? resolved : "";
-      if (auto expanded = resolve_files(*policy.files, context, directory, policy.notes); !expanded) return failure(std::move(expanded.error()));
+      if (auto expanded = resolve_files(*policy.files, context, directory, policy.notes); !expanded)
+        return failure(std::move(expanded.error()));
     }
     char source[PATH_MAX];
     if (realpath(text.path.c_str(), source) != nullptr) policy.sources.emplace_back(source);
@@ -148,8 +153,9 @@ class Composer {
     auto document = parse(*text, by_name ? extends.name : path);
     if (!document) return failure(std::move(document.error()));
     if (is_oci_document(document->root())) {
-      return refuse("an OCI profile cannot be extended, its rules mean something else; give it as a layer of its own: --policy " +
-                    extends.name);
+      return refuse(
+          "an OCI profile cannot be extended, its rules mean something else; give it as a layer of its own: --policy " +
+          extends.name);
     }
     auto policy = compose(*document, *text);
     if (!policy) return failure(std::move(policy.error()));
@@ -165,7 +171,8 @@ class Composer {
 bool grants(FileVerb verb) { return verb == FileVerb::kRead || verb == FileVerb::kWrite; }
 
 // The file flags of one kind, resolved; `notes` gets what does not exist.
-Result<FilesSection, PolicyError> file_flags(const QuickFlags& quick, bool granting, const LoadOptions& options, std::vector<std::string>& notes) {
+Result<FilesSection, PolicyError> file_flags(const QuickFlags& quick, bool granting, const LoadOptions& options,
+                                             std::vector<std::string>& notes) {
   const FileContext context = options.files ? *options.files : FileContext::of_this_process();
   FilesSection section;
   for (const QuickFlags::File& flag : quick.files) {
@@ -175,7 +182,8 @@ Result<FilesSection, PolicyError> file_flags(const QuickFlags& quick, bool grant
     section.present[verb] = true;
     section.list_file[verb] = kCommandLine;
   }
-  if (auto resolved = resolve_files(section, context, context.directory, notes); !resolved) return failure(std::move(resolved.error()));
+  if (auto resolved = resolve_files(section, context, context.directory, notes); !resolved)
+    return failure(std::move(resolved.error()));
   return section;
 }
 
@@ -225,13 +233,16 @@ void push_layer(PolicyStack& stack, Policy policy) {
   stack.layers.push_back(std::move(layer));
 }
 
-Result<void, PolicyError> apply_quick_flags(PolicyStack& stack, const QuickFlags& quick, bool last_is_own, const LoadOptions& options) {
+Result<void, PolicyError> apply_quick_flags(PolicyStack& stack, const QuickFlags& quick, bool last_is_own,
+                                            const LoadOptions& options) {
   if (!quick.any()) return {};
   Policy policy = last_is_own ? *stack.layers.back().policy : open_ended_policy();
   add_quick_flags(policy, quick);
   if (auto added = add_granting_flags(policy, quick, options); !added) return added;
-  if (last_is_own) stack.layers.back().policy = std::make_shared<const Policy>(std::move(policy));
-  else push_layer(stack, std::move(policy));
+  if (last_is_own)
+    stack.layers.back().policy = std::make_shared<const Policy>(std::move(policy));
+  else
+    push_layer(stack, std::move(policy));
 
   Policy taking = open_ended_policy();
   auto section = file_flags(quick, false, options, taking.notes);
@@ -255,7 +266,8 @@ void finish_network(PolicyStack& stack) {
       for (NetworkEntry& server : name_servers(text)) policy.network->connect.push_back(std::move(server));
     }
     std::vector<Rule> rules = network_layer_rules(*policy.network);
-    policy.rules.insert(policy.rules.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
+    policy.rules.insert(policy.rules.begin(), std::make_move_iterator(rules.begin()),
+                        std::make_move_iterator(rules.end()));
     layer.policy = std::make_shared<const Policy>(std::move(policy));
   }
 }
@@ -319,7 +331,8 @@ Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_
     stack.layers.push_back(std::move(*layer));
   }
   const bool last_is_own = policy_args.back() != "none" && stack.layers.back().policy != nullptr;
-  if (auto applied = apply_quick_flags(stack, quick, last_is_own, options); !applied) return failure(std::move(applied.error()));
+  if (auto applied = apply_quick_flags(stack, quick, last_is_own, options); !applied)
+    return failure(std::move(applied.error()));
   finish_network(stack);
   return stack;
 }

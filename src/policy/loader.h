@@ -39,8 +39,8 @@ struct LoadOptions {
 };
 
 // `policy_args` as given: FILE, NAME or "none", oldest layer first. None at all is an error that says what to give.
-[[nodiscard]] Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args, const QuickFlags& quick,
-                                                          const LoadOptions& options);
+[[nodiscard]] Result<PolicyStack, PolicyError> load_stack(std::span<const std::string> policy_args,
+                                                          const QuickFlags& quick, const LoadOptions& options);
 
 // H14: where files are restricted, the files that the policies were read from and `outputs` (existing paths) are
 // read-only for the program, by a layer of their own.

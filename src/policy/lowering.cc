@@ -4,9 +4,9 @@
 
 #include "policy/file_lowering.h"
 #include "policy/guard.h"
-#include "policy/network_lowering.h"
 #include "policy/guard_conflicts.h"
 #include "policy/layer_lowering.h"
+#include "policy/network_lowering.h"
 #include "policy/oci.h"
 #include "policy/verdict_table_builder.h"
 
@@ -26,10 +26,10 @@ void warn_lifted(const PolicyStack& stack, const std::vector<std::string>& lifte
       if (layer.policy == nullptr || !lifts(*layer.policy, part.name)) continue;
       if (open) {
         warnings.push_back("UNSAFE: " + std::string(part.lifted) + "; " + layer.policy->name + " has \"unsafe\": [\"" +
-                        std::string(part.name) + "\"]");
+                           std::string(part.name) + "\"]");
       } else {
         warnings.push_back(layer.policy->name + " lifts \"" + std::string(part.name) +
-                        "\" of the guard layer in vain: another policy of this run does not");
+                           "\" of the guard layer in vain: another policy of this run does not");
       }
       break;
     }
@@ -111,7 +111,8 @@ Result<Enforcement, PolicyError> lower(const PolicyStack& stack, const LoweringO
     // --audit lets the program run as it would without the policies, and variables are part of that.
     if (policy.environment && !options.audit) out.environment.push_back(*policy.environment);
   }
-  if (auto files = lower_files(stack, kernel_files, options, verdicts, out); !files) return failure(std::move(files.error()));
+  if (auto files = lower_files(stack, kernel_files, options, verdicts, out); !files)
+    return failure(std::move(files.error()));
   if (auto network = lower_network(stack, options, verdicts, out); !network) return failure(std::move(network.error()));
   if (verdicts.overflowed()) return failure(stack_error("the policies have more than 65536 different verdicts"));
 

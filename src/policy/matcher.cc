@@ -19,10 +19,14 @@ __extension__ using Wide = __int128;
 
 Wide at_width(uint64_t bits, CompareWidth width) {
   switch (width) {
-    case CompareWidth::kU32: return static_cast<uint32_t>(bits);
-    case CompareWidth::kS32: return static_cast<int32_t>(static_cast<uint32_t>(bits));
-    case CompareWidth::kU64: return bits;
-    case CompareWidth::kS64: break;
+    case CompareWidth::kU32:
+      return static_cast<uint32_t>(bits);
+    case CompareWidth::kS32:
+      return static_cast<int32_t>(static_cast<uint32_t>(bits));
+    case CompareWidth::kU64:
+      return bits;
+    case CompareWidth::kS64:
+      break;
   }
   return static_cast<int64_t>(bits);
 }
@@ -37,29 +41,45 @@ bool holds(const ArgTest& test, const uint64_t (&args)[6]) {
     return false;
   };
   switch (test.op) {
-    case CompareOp::kEqual: return argument == value(0);
-    case CompareOp::kNotEqual: return argument != value(0);
-    case CompareOp::kLess: return argument < value(0);
-    case CompareOp::kLessEqual: return argument <= value(0);
-    case CompareOp::kGreater: return argument > value(0);
-    case CompareOp::kGreaterEqual: return argument >= value(0);
-    case CompareOp::kIn: return is_value();
-    case CompareOp::kNotIn: return !is_value();
-    case CompareOp::kMasked: return at_width(args[test.arg] & test.mask, test.width) == value(0);
-    case CompareOp::kSubset: return at_width(args[test.arg] | test.mask, test.width) == at_width(test.mask, test.width);
+    case CompareOp::kEqual:
+      return argument == value(0);
+    case CompareOp::kNotEqual:
+      return argument != value(0);
+    case CompareOp::kLess:
+      return argument < value(0);
+    case CompareOp::kLessEqual:
+      return argument <= value(0);
+    case CompareOp::kGreater:
+      return argument > value(0);
+    case CompareOp::kGreaterEqual:
+      return argument >= value(0);
+    case CompareOp::kIn:
+      return is_value();
+    case CompareOp::kNotIn:
+      return !is_value();
+    case CompareOp::kMasked:
+      return at_width(args[test.arg] & test.mask, test.width) == value(0);
+    case CompareOp::kSubset:
+      return at_width(args[test.arg] | test.mask, test.width) == at_width(test.mask, test.width);
   }
   return false;
 }
 
 int rank(const Verdict& verdict) {
   switch (verdict.action) {
-    case Action::kKill: return 6;
-    case Action::kTrap: return 5;
+    case Action::kKill:
+      return 6;
+    case Action::kTrap:
+      return 5;
     case Action::kErrno:
-    case Action::kReturn: return 4;
-    case Action::kCheck: return 3;
-    case Action::kLog: return verdict.audited != Action::kAllow ? 2 : 1;
-    case Action::kAllow: break;
+    case Action::kReturn:
+      return 4;
+    case Action::kCheck:
+      return 3;
+    case Action::kLog:
+      return verdict.audited != Action::kAllow ? 2 : 1;
+    case Action::kAllow:
+      break;
   }
   return 0;
 }
@@ -70,7 +90,8 @@ Verdict carried_out(Verdict verdict, const kernel::Syscall* call, bool audit) {
   if (call != nullptr && call->name == "clone3" && answers) return clone3_verdict();
   const bool silent = call != nullptr && kernel::never_notified(*call);
   if (silent && verdict.action == Action::kLog) verdict.action = Action::kAllow;
-  const bool refusal = verdict.action != Action::kAllow && verdict.action != Action::kLog && verdict.action != Action::kCheck;
+  const bool refusal =
+      verdict.action != Action::kAllow && verdict.action != Action::kLog && verdict.action != Action::kCheck;
   if (audit && refusal && verdict.rule.layer != 0) {
     if (silent || verdict.quiet) {
       verdict.action = Action::kAllow;
@@ -88,7 +109,8 @@ const Rule* first_match(const Policy& policy, const kernel::Syscall& call, const
   for (const Rule& rule : policy.rules) {
     const bool named = std::any_of(rule.calls.begin(), rule.calls.end(),
                                    [&call](const RuleCall& entry) { return entry.call == &call; });
-    if (named && std::all_of(rule.when.begin(), rule.when.end(), [&](const ArgTest& test) { return holds(test, args); })) {
+    if (named &&
+        std::all_of(rule.when.begin(), rule.when.end(), [&](const ArgTest& test) { return holds(test, args); })) {
       return &rule;
     }
   }

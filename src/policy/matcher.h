@@ -16,7 +16,8 @@ const Rule* first_match(const Policy& policy, const kernel::Syscall& call, const
 // is part of how a verdict is carried out, not of what it says.
 Verdict match(const Policy& policy, uint16_t layer, const LoweringOptions& options, const bpf::CallData& call);
 
-// True if the verdict of an earlier layer stands against that of a later one: the stricter wins, the later one on a tie.
+// True if the verdict of an earlier layer stands against that of a later one: the stricter wins, the later one on a
+// tie.
 bool stands(const Verdict& earlier, const Verdict& later);
 
 }  // namespace srun::policy

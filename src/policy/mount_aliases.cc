@@ -33,7 +33,7 @@ std::string moved(std::string_view path, std::string_view from, std::string_view
 
 struct Mount {
   std::string device;
-  std::string root;   // inside its file system
+  std::string root;  // inside its file system
   std::string point;
 };
 
@@ -66,10 +66,14 @@ std::vector<std::string> mount_aliases(std::string_view mountinfo, const std::st
   for (const Mount& mount : mounts) {
     if (&mount == own || mount.device != own->device) continue;
     std::string alias;
-    if (is_below(inside, mount.root)) alias = moved(inside, mount.root, mount.point);
-    else if (is_below(mount.root, inside)) alias = mount.point;
-    else continue;
-    if (!is_below(alias, path) && std::find(found.begin(), found.end(), alias) == found.end()) found.push_back(std::move(alias));
+    if (is_below(inside, mount.root))
+      alias = moved(inside, mount.root, mount.point);
+    else if (is_below(mount.root, inside))
+      alias = mount.point;
+    else
+      continue;
+    if (!is_below(alias, path) && std::find(found.begin(), found.end(), alias) == found.end())
+      found.push_back(std::move(alias));
   }
   return found;
 }

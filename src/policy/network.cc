@@ -39,7 +39,8 @@ bool matches(const NetworkEntry& entry, const SocketAddress& address) {
 }
 
 bool any(const std::vector<NetworkEntry>& entries, const SocketAddress& address) {
-  return std::any_of(entries.begin(), entries.end(), [&address](const NetworkEntry& entry) { return matches(entry, address); });
+  return std::any_of(entries.begin(), entries.end(),
+                     [&address](const NetworkEntry& entry) { return matches(entry, address); });
 }
 
 }  // namespace
@@ -59,8 +60,9 @@ bool is_unspecified(const IpAddress& address) {
 bool is_internal(const IpAddress& address) {
   if (is_loopback(address) || is_unspecified(address)) return true;
   if (is_ipv4(address))
-    return in_ipv4(address, 0, 0, 8) || in_ipv4(address, 10, 0, 8) || in_ipv4(address, 100, 64, 10) || in_ipv4(address, 169, 254, 16) ||
-           in_ipv4(address, 172, 16, 12) || in_ipv4(address, 192, 168, 16) || in_ipv4(address, 198, 18, 15) || address[12] >= 224;
+    return in_ipv4(address, 0, 0, 8) || in_ipv4(address, 10, 0, 8) || in_ipv4(address, 100, 64, 10) ||
+           in_ipv4(address, 169, 254, 16) || in_ipv4(address, 172, 16, 12) || in_ipv4(address, 192, 168, 16) ||
+           in_ipv4(address, 198, 18, 15) || address[12] >= 224;
   // Unique local, link-local, multicast; and what embeds an IPv4 address (NAT64, 6to4, IPv4-compatible).
   return (address[0] & 0xfe) == 0xfc || (address[0] == 0xfe && (address[1] & 0xc0) == 0x80) || address[0] == 0xff ||
          (address[0] == 0x00 && address[1] == 0x64) || (address[0] == 0x20 && address[1] == 0x02) ||
@@ -75,7 +77,8 @@ std::string address_text(const IpAddress& address) {
 
 std::string socket_text(const SocketAddress& address) {
   if (address.protocol == Protocol::kUnix) return "unix:" + address.path;
-  return (address.protocol == Protocol::kTcp ? "tcp:" : "udp:") + address_text(address.address) + ":" + std::to_string(address.port);
+  return (address.protocol == Protocol::kTcp ? "tcp:" : "udp:") + address_text(address.address) + ":" +
+         std::to_string(address.port);
 }
 
 NetworkDecision NetworkMatcher::connect(const SocketAddress& address) const {
@@ -110,7 +113,8 @@ std::vector<std::string> NetworkMatcher::names_for(const SocketAddress& address)
   std::vector<std::string> names;
   for (const Layer& layer : layers_)
     for (const NetworkEntry& entry : layer.section.connect)
-      if (!entry.name.empty() && entry.protocol == address.protocol && address.port >= entry.first_port && address.port <= entry.last_port)
+      if (!entry.name.empty() && entry.protocol == address.protocol && address.port >= entry.first_port &&
+          address.port <= entry.last_port)
         names.push_back(entry.name);
   return names;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The `network` sections of a stack: which addresses may be connected to and bound. Built at load, then read-only and shared
-// by all threads; asking allocates nothing. Name rules are looked up by whoever asks (H31).
+// The `network` sections of a stack: which addresses may be connected to and bound. Built at load, then read-only and
+// shared by all threads; asking allocates nothing. Name rules are looked up by whoever asks (H31).
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -20,9 +20,9 @@ using IpAddress = std::array<uint8_t, 16>;
 
 struct SocketAddress {
   Protocol protocol = Protocol::kTcp;
-  IpAddress address{};   // tcp, udp
-  uint16_t port = 0;     // host byte order
-  std::string path;      // unix: a canonical path, or "@" and an abstract name
+  IpAddress address{};  // tcp, udp
+  uint16_t port = 0;    // host byte order
+  std::string path;     // unix: a canonical path, or "@" and an abstract name
 };
 
 bool is_loopback(const IpAddress& address);
@@ -38,13 +38,13 @@ struct NetworkEntry {
   Protocol protocol = Protocol::kTcp;
   bool any_host = false;
   IpAddress network{};
-  unsigned prefix = 128;    // bits of `network` that count
-  std::string name;         // a host's name; its answers are in `answers`
+  unsigned prefix = 128;  // bits of `network` that count
+  std::string name;       // a host's name; its answers are in `answers`
   std::vector<IpAddress> answers;
   uint16_t first_port = 0;
   uint16_t last_port = 0;
-  std::string path;         // unix
-  std::string text;         // as written
+  std::string path;  // unix
+  std::string text;  // as written
   std::string file;
   uint32_t line = 0;
   std::string pointer;
@@ -65,8 +65,8 @@ struct NetworkSection {
 
 struct NetworkDecision {
   bool allowed = false;
-  bool only_own = false;       // allowed if it is a server of this run: the asker looks
-  bpf::VerdictId verdict{};    // of the layer that refused
+  bool only_own = false;     // allowed if it is a server of this run: the asker looks
+  bpf::VerdictId verdict{};  // of the layer that refused
 };
 
 class NetworkMatcher {

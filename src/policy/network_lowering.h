@@ -29,6 +29,7 @@ std::vector<Rule> network_rules(const PolicyStack& stack, bool audit);
                                                       VerdictTableBuilder& verdicts, Enforcement& out);
 
 // The flag that allows `what` ("tcp:10.0.0.1:80"), tried on the stack; `binds`: for a bind or listen.
-std::optional<std::string> suggested_network_fix(const PolicyStack& stack, const Verdict& verdict, std::string_view what, bool binds);
+std::optional<std::string> suggested_network_fix(const PolicyStack& stack, const Verdict& verdict,
+                                                 std::string_view what, bool binds);
 
 }  // namespace srun::policy

@@ -88,8 +88,10 @@ std::string parse_host(std::string_view host, NetworkEntry& entry) {
     return {};
   }
   if (has_prefix || host.starts_with('[')) return "not an address";
-  if (host.find('*') != std::string_view::npos) return "names have no wildcards: what a pattern of names leads to is whoever answers for it";
-  const bool numeric = std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  if (host.find('*') != std::string_view::npos)
+    return "names have no wildcards: what a pattern of names leads to is whoever answers for it";
+  const bool numeric =
+      std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
   if (numeric || !is_host_name(host)) return "not an address, a CIDR, a name or \"*\"";
   entry.name = host;
   return {};
@@ -128,7 +130,8 @@ Result<std::vector<NetworkEntry>, PolicyError> parse_list(const Node& list) {
     const Node& item = list[i];
     NetworkEntry entry;
     if (!item.is_string()) return failure(item.error("expected an endpoint, as \"tcp:10.0.0.1:443\""));
-    if (const std::string wrong = parse_endpoint(item.string(), entry); !wrong.empty()) return failure(item.error("\"" + item.string() + "\": " + wrong));
+    if (const std::string wrong = parse_endpoint(item.string(), entry); !wrong.empty())
+      return failure(item.error("\"" + item.string() + "\": " + wrong));
     entry.file = item.file();
     entry.line = item.line();
     entry.pointer = item.pointer();
@@ -145,8 +148,10 @@ std::string parse_endpoint(std::string_view text, NetworkEntry& entry) {
   if (text.starts_with("unix:")) {
     entry.protocol = Protocol::kUnix;
     entry.path = text.substr(5);
-    if (entry.path.size() < 2 || (entry.path.front() != '/' && entry.path.front() != '@')) return "expected unix:/PATH or unix:@NAME";
-    if (entry.path.front() == '@') return entry.path.size() > sizeof(sockaddr_un::sun_path) ? "longer than a socket's name can be" : "";
+    if (entry.path.size() < 2 || (entry.path.front() != '/' && entry.path.front() != '@'))
+      return "expected unix:/PATH or unix:@NAME";
+    if (entry.path.front() == '@')
+      return entry.path.size() > sizeof(sockaddr_un::sun_path) ? "longer than a socket's name can be" : "";
     // The same place without symbolic links, as far as it exists: what a socket is told by.
     std::string rest;
     for (std::string head = entry.path; !head.empty(); head.erase(head.rfind('/'))) {
@@ -159,9 +164,12 @@ std::string parse_endpoint(std::string_view text, NetworkEntry& entry) {
     }
     return {};
   }
-  if (text.starts_with("tcp:")) entry.protocol = Protocol::kTcp;
-  else if (text.starts_with("udp:")) entry.protocol = Protocol::kUdp;
-  else return "expected tcp:HOST:PORT, udp:HOST:PORT, unix:/PATH or unix:@NAME";
+  if (text.starts_with("tcp:"))
+    entry.protocol = Protocol::kTcp;
+  else if (text.starts_with("udp:"))
+    entry.protocol = Protocol::kUdp;
+  else
+    return "expected tcp:HOST:PORT, udp:HOST:PORT, unix:/PATH or unix:@NAME";
   std::string_view host;
   std::string_view port;
   if (!split_port(text.substr(4), host, port)) return "expected HOST:PORT; an IPv6 address is written in brackets";
@@ -180,7 +188,9 @@ Result<NetworkSection, PolicyError> parse_network(const Node& node) {
     section.all = node.string() == "all";
     if (section.loopback || section.all) return section;
   }
-  if (!node.is_object()) return failure(node.error("expected \"none\", \"loopback\", \"all\" or an object with connect, bind, dns, loopback"));
+  if (!node.is_object())
+    return failure(
+        node.error("expected \"none\", \"loopback\", \"all\" or an object with connect, bind, dns, loopback"));
   for (size_t i = 0; i < node.size(); ++i) {
     const Node& member = node[i];
     if (member.key() == "connect" || member.key() == "bind") {
@@ -188,8 +198,10 @@ Result<NetworkSection, PolicyError> parse_network(const Node& node) {
       if (!list) return failure(std::move(list.error()));
       if (member.key() == "bind")
         for (const NetworkEntry& entry : *list) {
-          if (entry.protocol == Protocol::kUnix) return failure(member.error("\"" + entry.text + "\": a Unix socket's name is a matter of files.write"));
-          if (!entry.name.empty()) return failure(member.error("\"" + entry.text + "\": an address, CIDR or \"*\" is bound, not a name"));
+          if (entry.protocol == Protocol::kUnix)
+            return failure(member.error("\"" + entry.text + "\": a Unix socket's name is a matter of files.write"));
+          if (!entry.name.empty())
+            return failure(member.error("\"" + entry.text + "\": an address, CIDR or \"*\" is bound, not a name"));
         }
       (member.key() == "bind" ? section.bind : section.connect) = std::move(*list);
     } else if (member.key() == "dns" || member.key() == "loopback") {
@@ -206,9 +218,12 @@ std::string add_net_flag(std::string_view rules, NetworkFlags& flags) {
   while (true) {
     const size_t comma = rules.find(',');
     const std::string_view rule = rules.substr(0, comma);
-    if (rule == "none") flags.none = true;
-    else if (rule == "loopback") flags.loopback = true;
-    else if (rule == "all") flags.all = true;
+    if (rule == "none")
+      flags.none = true;
+    else if (rule == "loopback")
+      flags.loopback = true;
+    else if (rule == "all")
+      flags.all = true;
     else {
       const bool full = rule.starts_with("tcp:") || rule.starts_with("udp:") || rule.starts_with("unix:");
       std::string_view host;
@@ -216,11 +231,16 @@ std::string add_net_flag(std::string_view rules, NetworkFlags& flags) {
       std::vector<std::string> texts;
       // On the command line a relative path is meant from here.
       char here[PATH_MAX];
-      const bool relative = rule.starts_with("unix:") && rule.size() > 5 && rule[5] != '/' && rule[5] != '@' && getcwd(here, sizeof here) != nullptr;
-      if (relative) texts.push_back("unix:" + std::string(here) + "/" + std::string(rule.substr(5)));
-      else if (full) texts.emplace_back(rule);
-      else if (split_port(rule, host, port)) texts.push_back("tcp:" + std::string(rule));
-      else texts = {"tcp:" + std::string(rule) + ":443", "tcp:" + std::string(rule) + ":80"};
+      const bool relative = rule.starts_with("unix:") && rule.size() > 5 && rule[5] != '/' && rule[5] != '@' &&
+                            getcwd(here, sizeof here) != nullptr;
+      if (relative)
+        texts.push_back("unix:" + std::string(here) + "/" + std::string(rule.substr(5)));
+      else if (full)
+        texts.emplace_back(rule);
+      else if (split_port(rule, host, port))
+        texts.push_back("tcp:" + std::string(rule));
+      else
+        texts = {"tcp:" + std::string(rule) + ":443", "tcp:" + std::string(rule) + ":80"};
       for (const std::string& text : texts) {
         NetworkEntry entry;
         if (const std::string wrong = parse_endpoint(text, entry); !wrong.empty()) return wrong;
@@ -241,8 +261,10 @@ std::string add_listen_flag(std::string_view text, NetworkFlags& flags) {
   std::string_view port;
   // Without an address: on loopback, both kinds.
   std::vector<std::string> texts;
-  if (split_port(text, host, port)) texts.push_back("tcp:" + std::string(text));
-  else texts = {"tcp:127.0.0.1:" + std::string(text), "tcp:[::1]:" + std::string(text)};
+  if (split_port(text, host, port))
+    texts.push_back("tcp:" + std::string(text));
+  else
+    texts = {"tcp:127.0.0.1:" + std::string(text), "tcp:[::1]:" + std::string(text)};
   for (const std::string& one : texts) {
     NetworkEntry entry;
     if (const std::string wrong = parse_endpoint(one, entry); !wrong.empty()) return wrong;
@@ -303,10 +325,12 @@ void resolve_names(NetworkSection& section, std::vector<std::string>& notes) {
   for (NetworkEntry& entry : section.connect) {
     if (entry.name.empty()) continue;
     entry.answers = look_up(entry.name);
-    const std::string place = entry.file + (entry.line != 0 ? ":" + std::to_string(entry.line) : "") + " " + entry.pointer;
+    const std::string place =
+        entry.file + (entry.line != 0 ? ":" + std::to_string(entry.line) : "") + " " + entry.pointer;
     if (entry.answers.empty()) notes.push_back(place + ": " + entry.name + " has no address now");
     const size_t erased = std::erase_if(entry.answers, is_internal);
-    if (erased > 0) notes.push_back(place + ": " + entry.name + " also leads to internal addresses, which need a rule of their own");
+    if (erased > 0)
+      notes.push_back(place + ": " + entry.name + " also leads to internal addresses, which need a rule of their own");
   }
 }
 

@@ -13,7 +13,8 @@ namespace srun::policy {
 
 [[nodiscard]] Result<NetworkSection, PolicyError> parse_network(const Node& node);
 
-// "tcp:HOST:PORT", "udp:…", "unix:PATH", "unix:@NAME"; HOST is an address, [IPv6], CIDR, name or "*", PORT a number, range or
+// "tcp:HOST:PORT", "udp:…", "unix:PATH", "unix:@NAME"; HOST is an address, [IPv6], CIDR, name or "*", PORT a number,
+// range or
 // "*". Returns what is wrong, with what was expected; empty: `entry` is filled but for its place.
 std::string parse_endpoint(std::string_view text, NetworkEntry& entry);
 
@@ -26,8 +27,8 @@ struct NetworkFlags {
   std::vector<NetworkEntry> bind;
   bool any() const { return none || loopback || all || !connect.empty() || !bind.empty(); }
 };
-std::string add_net_flag(std::string_view rules, NetworkFlags& flags);     // one --net: rules with commas
-std::string add_listen_flag(std::string_view text, NetworkFlags& flags);   // [HOST:]PORT
+std::string add_net_flag(std::string_view rules, NetworkFlags& flags);    // one --net: rules with commas
+std::string add_listen_flag(std::string_view text, NetworkFlags& flags);  // [HOST:]PORT
 
 // What flags make of a section: they extend it, but for "none", which takes its place.
 void apply_network_flags(NetworkSection& section, bool existed, const NetworkFlags& flags);
@@ -35,8 +36,8 @@ void apply_network_flags(NetworkSection& section, bool existed, const NetworkFla
 // `base` is what a file extends: scalars are the nearest's, lists concatenate.
 void merge_network(NetworkSection& own, NetworkSection base);
 
-// Looks up all names, in this process; answers that lead inside are left out (is_internal) but for those that an entry on
-// addresses of the same section allows. Names without an answer stay, and a note says so.
+// Looks up all names, in this process; answers that lead inside are left out (is_internal) but for those that an entry
+// on addresses of the same section allows. Names without an answer stay, and a note says so.
 void resolve_names(NetworkSection& section, std::vector<std::string>& notes);
 std::vector<IpAddress> look_up(const std::string& name);
 

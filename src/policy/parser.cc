@@ -18,8 +18,8 @@ namespace srun::policy {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kTopKeys = {"version", "description", "default", "syscalls", "network",
-                                                       "files", "extends", "environment", "unsafe", "$schema"};
+constexpr std::array<std::string_view, 10> kTopKeys = {"version", "description", "default",     "syscalls", "network",
+                                                       "files",   "extends",     "environment", "unsafe",   "$schema"};
 // Sections of the language that later versions of this program enforce. Until then a policy that has one is refused,
 // never run without it (I7).
 constexpr std::array<std::string_view, 4> kLaterSections = {"limits", "private", "namespaces", "tests"};
@@ -56,7 +56,8 @@ PolicyError expected(const Node& node, std::string_view what) {
 Result<ActionSpec, PolicyError> parse_errno(const Node& node) {
   if (node.is_string()) {
     const std::optional<int> number = kernel::find_errno(node.string());
-    if (!number) return failure(node.error("unknown error name " + quoted(node.string()), nearest_errno(node.string())));
+    if (!number)
+      return failure(node.error("unknown error name " + quoted(node.string()), nearest_errno(node.string())));
     return ActionSpec{Action::kErrno, *number};
   }
   if (!node.is_integer()) return failure(expected(node, "an error name or number"));
@@ -88,9 +89,9 @@ Result<ActionSpec, PolicyError> parse_action(const Node& node) {
     if (contains(kLaterActions, name)) {
       return failure(node.error("the action " + quoted(name) + " is not enforced by this version yet"));
     }
-    return failure(node.error("unknown action " + quoted(name) +
-                                  "; known: allow deny kill log trap {\"errno\": …} {\"return\": …}",
-                              std::string(nearest_name(name, kActionNames))));
+    return failure(node.error(
+        "unknown action " + quoted(name) + "; known: allow deny kill log trap {\"errno\": …} {\"return\": …}",
+        std::string(nearest_name(name, kActionNames))));
   }
   if (!node.is_object()) return failure(expected(node, "an action"));
   if (node.size() != 1) return failure(node.error("expected {\"errno\": …} or {\"return\": …}"));
@@ -112,8 +113,9 @@ Result<void, PolicyError> check_never_notified(const Node& action_node, const Ru
     if (!VerdictTableBuilder::needs_impossible_notification(verdict, entry.call)) continue;
     const std::string name(entry.call->name);
     if (verdict.action == Action::kReturn) {
-      return failure(action_node.error(name + " can only be refused or return 0: its answer would be lost when a signal "
-                                              "comes, and nobody repeats the call"));
+      return failure(action_node.error(name +
+                                       " can only be refused or return 0: its answer would be lost when a signal "
+                                       "comes, and nobody repeats the call"));
     }
     if (entry.by_name) {
       return failure(action_node.error(name + " cannot be recorded: a signal would take the question away, and nobody "
@@ -164,7 +166,8 @@ Result<Rule, PolicyError> parse_rule(const Node& node, std::vector<std::string>&
 
 // The tests of `a` are all among those of `b`: wherever b's rule matches, a's does.
 bool covers(const std::vector<bpf::ArgTest>& a, const std::vector<bpf::ArgTest>& b) {
-  return std::all_of(a.begin(), a.end(), [&b](const bpf::ArgTest& test) { return std::find(b.begin(), b.end(), test) != b.end(); });
+  return std::all_of(a.begin(), a.end(),
+                     [&b](const bpf::ArgTest& test) { return std::find(b.begin(), b.end(), test) != b.end(); });
 }
 
 // H41: a rule of which every call is decided before it can never decide. Rules that another file brings in through

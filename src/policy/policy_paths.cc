@@ -22,7 +22,9 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 
-PolicyError file_error(const std::string& path, std::string message) { return PolicyError{path, 0, {}, std::move(message), {}}; }
+PolicyError file_error(const std::string& path, std::string message) {
+  return PolicyError{path, 0, {}, std::move(message), {}};
+}
 
 bool trusted_owner(const struct stat& status) { return status.st_uid == 0 || status.st_uid == ::geteuid(); }
 // A group that is the caller's own alone is common (umask 002), so its members are trusted as far as the caller is.
@@ -32,7 +34,8 @@ bool others_can_write(const struct stat& status) {
 
 bool trusted_directory(const std::string& path) {
   struct stat status;
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && trusted_owner(status) && !others_can_write(status);
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && trusted_owner(status) &&
+         !others_can_write(status);
 }
 
 std::optional<std::string> user_directory() {
@@ -66,7 +69,9 @@ std::optional<std::string> source_directory() {
 
 }  // namespace
 
-bool is_policy_name(std::string_view word) { return word.find('/') == std::string_view::npos && !word.ends_with(kSuffix); }
+bool is_policy_name(std::string_view word) {
+  return word.find('/') == std::string_view::npos && !word.ends_with(kSuffix);
+}
 
 PolicyDirectories PolicyDirectories::of_this_process() {
   PolicyDirectories out;
@@ -89,7 +94,8 @@ std::vector<NamedPolicy> list_policies(const PolicyDirectories& directories) {
       const std::string_view file = entry->d_name;
       if (!file.ends_with(kSuffix) || file.size() == kSuffix.size()) continue;
       const std::string name(file.substr(0, file.size() - kSuffix.size()));
-      const bool known = std::any_of(out.begin(), out.end(), [&name](const NamedPolicy& row) { return row.name == name; });
+      const bool known =
+          std::any_of(out.begin(), out.end(), [&name](const NamedPolicy& row) { return row.name == name; });
       if (!known) out.push_back({name, directory + "/" + std::string(file)});
     }
   }
@@ -149,7 +155,9 @@ Result<PolicyText, PolicyError> read_policy_by_name(const std::string& name, con
   std::vector<std::string_view> names;
   const std::vector<NamedPolicy> known = list_policies(directories);
   for (const NamedPolicy& row : known) names.push_back(row.name);
-  return failure(PolicyError{{}, 0, {},
+  return failure(PolicyError{{},
+                             0,
+                             {},
                              "no policy is called \"" + name + "\"" +
                                  (searched.empty() ? ": no directory of policies is installed" : " in " + searched) +
                                  "; a file is given with a slash or as NAME.json",

@@ -83,9 +83,12 @@ std::vector<std::string> sibling_warnings(const Policy& policy) {
       if (!entry.by_name || !entry.call->number(kernel::kNativeArch)) continue;
       const std::string open = open_siblings(policy, rule, *entry.call);
       if (open.empty()) continue;
-      warnings.push_back(PolicyError{rule.place.file, rule.place.line, rule.place.pointer,
-                                     std::string(entry.call->name) + " is refused, but " + open + " can do the same", {}}
-                             .text());
+      warnings.push_back(PolicyError{
+          rule.place.file,
+          rule.place.line,
+          rule.place.pointer,
+          std::string(entry.call->name) + " is refused, but " + open + " can do the same",
+          {}}.text());
     }
   }
   return warnings;

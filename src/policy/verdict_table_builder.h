@@ -11,8 +11,9 @@
 
 namespace srun::policy {
 
-// What the kernel's program returns for a verdict (H20): allow → ALLOW; log, check, explained errno and values → USER_NOTIF;
-// quiet errno, return 0 → ERRNO; trap → TRAP; kill → KILL_PROCESS. Looks at action, value and notified only.
+// What the kernel's program returns for a verdict (H20): allow → ALLOW; log, check, explained errno and values →
+// USER_NOTIF; quiet errno, return 0 → ERRNO; trap → TRAP; kill → KILL_PROCESS. Looks at action, value and notified
+// only.
 uint32_t project(const Verdict& verdict);
 // What the supervisor's copy returns: an action of the same rank whose data is the verdict's id.
 uint32_t copy_return(const Verdict& verdict, bpf::VerdictId id);
@@ -20,8 +21,8 @@ uint32_t copy_return(const Verdict& verdict, bpf::VerdictId id);
 class VerdictTableBuilder {
  public:
   struct Options {
-    bool audit = false;           // policies' refusals become records (never the guard layer's: layer 0)
-    bool report_denials = true;   // false: --denials none, refusals are decided by the kernel alone
+    bool audit = false;          // policies' refusals become records (never the guard layer's: layer 0)
+    bool report_denials = true;  // false: --denials none, refusals are decided by the kernel alone
   };
   VerdictTableBuilder() : VerdictTableBuilder(Options{}) {}
   explicit VerdictTableBuilder(Options options) : options_(options) {}

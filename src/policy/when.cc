@@ -35,10 +35,14 @@ constexpr std::array<OpName, 10> kOps = {{
 
 CompareWidth compare_width(kernel::Width width) {
   switch (width) {
-    case kernel::Width::kU32: return CompareWidth::kU32;
-    case kernel::Width::kS32: return CompareWidth::kS32;
-    case kernel::Width::kU64: return CompareWidth::kU64;
-    case kernel::Width::kS64: break;
+    case kernel::Width::kU32:
+      return CompareWidth::kU32;
+    case kernel::Width::kS32:
+      return CompareWidth::kS32;
+    case kernel::Width::kU64:
+      return CompareWidth::kU64;
+    case kernel::Width::kS64:
+      break;
   }
   return CompareWidth::kS64;
 }
@@ -119,9 +123,9 @@ class ConditionParser {
     std::transform(kOps.begin(), kOps.end(), names.begin(), [](const OpName& row) { return row.name; });
     const auto row = std::find(names.begin(), names.end(), op->string());
     if (row == names.end()) {
-      return failure(op->error("unknown operator " + quoted(op->string()) +
-                                   "; known: == != < <= > >= in not-in masked subset",
-                               std::string(nearest_name(op->string(), names))));
+      return failure(
+          op->error("unknown operator " + quoted(op->string()) + "; known: == != < <= > >= in not-in masked subset",
+                    std::string(nearest_name(op->string(), names))));
     }
     test_.op = kOps[static_cast<size_t>(row - names.begin())].op;
     const Node* mask = condition_.find("mask");
@@ -157,10 +161,10 @@ class ConditionParser {
         significant_ = significant;
       } else if (significant != significant_ || (ordered(test_.op) && width != test_.width)) {
         const bool sign_matters = ordered(test_.op);
-        return failure(arg->error("argument " + std::to_string(*index) + " is " +
-                                  width_text(test_.width, significant_, sign_matters) + " in " +
-                                  std::string(first->call->name) + " but " + width_text(width, significant, sign_matters) +
-                                  " in " + std::string(call.name) + ": give the calls rules of their own"));
+        return failure(arg->error(
+            "argument " + std::to_string(*index) + " is " + width_text(test_.width, significant_, sign_matters) +
+            " in " + std::string(first->call->name) + " but " + width_text(width, significant, sign_matters) + " in " +
+            std::string(call.name) + ": give the calls rules of their own"));
       } else if (width != test_.width) {
         // Only bits are compared, so the sign makes no difference; one form keeps equal rules equal.
         test_.width = wide(width) ? CompareWidth::kU64 : CompareWidth::kU32;
@@ -168,8 +172,8 @@ class ConditionParser {
     }
     if (significant_ == kShortBits && test_.op != CompareOp::kEqual && test_.op != CompareOp::kMasked &&
         test_.op != CompareOp::kSubset) {
-      return failure(condition_.find("op")->error("argument " + std::to_string(*index) +
-                                                  " is 16 bits; such a one can be compared with ==, masked and subset"));
+      return failure(condition_.find("op")->error(
+          "argument " + std::to_string(*index) + " is 16 bits; such a one can be compared with ==, masked and subset"));
     }
     return {};
   }
@@ -179,8 +183,8 @@ class ConditionParser {
     if (!number) return failure(std::move(number.error()));
     const std::optional<uint64_t> bits = fit(*number, test_.width, significant_, ordered(test_.op));
     if (!bits) {
-      return failure(node.error(node_text(node) + " is no value of argument " + std::to_string(test_.arg) + ", which is " +
-                                width_text(test_.width, significant_, ordered(test_.op))));
+      return failure(node.error(node_text(node) + " is no value of argument " + std::to_string(test_.arg) +
+                                ", which is " + width_text(test_.width, significant_, ordered(test_.op))));
     }
     return *bits;
   }
@@ -291,7 +295,8 @@ Result<std::vector<ArgTest>, PolicyError> parse_when(const Node& when, std::span
   if (!when.is_array()) {
     return failure(when.error("expected a list of conditions, found " + std::string(when.kind_text())));
   }
-  if (when.size() == 0) return failure(when.error("an empty list of conditions; leave \"when\" out for a rule that always holds"));
+  if (when.size() == 0)
+    return failure(when.error("an empty list of conditions; leave \"when\" out for a rule that always holds"));
   std::vector<ArgTest> tests;
   for (size_t i = 0; i < when.size(); ++i) {
     auto test = ConditionParser(when[i], calls).parse();

@@ -11,7 +11,8 @@ namespace srun::policy {
 
 // The `when` list of a rule for `calls`. A value that the argument can never have, an argument that a call does not
 // have, calls whose argument has different widths, and conditions that exclude each other are errors.
-[[nodiscard]] Result<std::vector<bpf::ArgTest>, PolicyError> parse_when(const Node& when, std::span<const RuleCall> calls);
+[[nodiscard]] Result<std::vector<bpf::ArgTest>, PolicyError> parse_when(const Node& when,
+                                                                        std::span<const RuleCall> calls);
 
 // False if no six arguments pass all tests, so far as that can be told: exact for comparisons and lists; of masks only
 // pairs that demand different values of one bit are found.

@@ -182,8 +182,8 @@ void append_native_calls(std::string& out, const policy::Enforcement& enforcemen
     if (in_allow_bitmap(enforcement, audit_arch, *nr)) ++in_bitmap;
   }
   out += fmt::format("system calls ({}, {} known)\n", kernel::arch_name(kernel::kNativeArch), known);
-  out += fmt::format("  {} allowed whatever their arguments: kernel filter, {} by one test in its allow bitmap\n", allowed,
-                     in_bitmap);
+  out += fmt::format("  {} allowed whatever their arguments: kernel filter, {} by one test in its allow bitmap\n",
+                     allowed, in_bitmap);
   out += fmt::format("  {} decided by their arguments, marked *: kernel filter, its instructions for each call\n",
                      by_arguments);
   for (const auto& [id, names] : calls) {

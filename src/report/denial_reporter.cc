@@ -21,7 +21,8 @@ std::string_view object_of(const Event& event) { return {event.object, event.obj
 
 bool same_decision(const Event& a, const Event& b) {
   return a.verdict == b.verdict && a.nr == b.nr && a.audit_arch == b.audit_arch && a.outcome == b.outcome &&
-         a.answer == b.answer && a.access == b.access && object_of(a) == object_of(b) && std::memcmp(a.args, b.args, sizeof(a.args)) == 0 && comm_of(a) == comm_of(b);
+         a.answer == b.answer && a.access == b.access && object_of(a) == object_of(b) &&
+         std::memcmp(a.args, b.args, sizeof(a.args)) == 0 && comm_of(a) == comm_of(b);
 }
 
 constexpr std::chrono::milliseconds kPatience{1000};
@@ -54,8 +55,9 @@ void DenialReporter::count(const Event& event) {
 DenialReporter::Entry* DenialReporter::entry_of(const Event& event) {
   if (latest_ && same_decision(latest_event_, event)) return &entries_[*latest_];
   // Two names are two denials; the registers only point to them.
-  const std::string what = event.object_length == 0 ? call_identity(event.audit_arch, event.nr, event.args)
-                                                    : fmt::format("{}:{}:", event.nr, event.access).append(object_of(event));
+  const std::string what = event.object_length == 0
+                               ? call_identity(event.audit_arch, event.nr, event.args)
+                               : fmt::format("{}:{}:", event.nr, event.access).append(object_of(event));
   std::string key = fmt::format("{:x}/{}/{}/{}/{}/", event.audit_arch, event.verdict, static_cast<int>(event.outcome),
                                 event.answer, what);
   key += comm_of(event);

@@ -124,8 +124,11 @@ std::string act_text(const Event& event) {
   text += escape_for_terminal(std::string_view(event.object, event.object_length));
   const auto access = static_cast<policy::FileAccess>(event.access);
   const std::pair<policy::FileAccess, std::string_view> words[] = {
-      {policy::FileAccess::kRead, "reading"},     {policy::FileAccess::kWrite, "writing"},    {policy::FileAccess::kCreate, "creating"},
-      {policy::FileAccess::kRemove, "removing"},  {policy::FileAccess::kAttributes, "changing its attributes"},
+      {policy::FileAccess::kRead, "reading"},
+      {policy::FileAccess::kWrite, "writing"},
+      {policy::FileAccess::kCreate, "creating"},
+      {policy::FileAccess::kRemove, "removing"},
+      {policy::FileAccess::kAttributes, "changing its attributes"},
       {policy::FileAccess::kExecute, "executing"}};
   std::string purposes;
   for (const auto& [part, word] : words)
@@ -139,9 +142,8 @@ std::string denial_line(const policy::Enforcement& enforcement, const Event& eve
                         const std::string& fix) {
   const policy::Verdict* verdict = verdict_of(enforcement, event);
   const Wording words = wording(event, verdict);
-  std::string line =
-      fmt::format("sandbox-run: {} {} [{} {}]", words.verb, act_text(event),
-                  event.tgid != 0 ? event.tgid : event.tid, escape_for_terminal(comm_of(event), 64));
+  std::string line = fmt::format("sandbox-run: {} {} [{} {}]", words.verb, act_text(event),
+                                 event.tgid != 0 ? event.tgid : event.tid, escape_for_terminal(comm_of(event), 64));
   if (count > 1) line += fmt::format(" ×{}", count);
   line += words.result;
   line += "; " + (verdict != nullptr ? rule_text(verdict->rule) : std::string("internal error: no such rule"));

@@ -6,15 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 
 namespace srun::sandbox {
 
 uint64_t root_target_capabilities() {
   uint64_t set = 0;
-  for (const int cap : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP,
-                        CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE, CAP_SETFCAP})
+  for (const int cap : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID,
+                        CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE, CAP_SETFCAP})
     set |= uint64_t{1} << cap;
   return set;
 }

@@ -76,8 +76,8 @@ void run_child(const ChildArguments& arguments) {
       if (const int error = enter_private_mounts(plan.control_mounts, &path)) fail(page, Step::kMounts, error, path);
     }
     if (const int error = cover_paths(plan.masks, &path)) fail(page, Step::kMasks, error, path);
-    // The working directory is still on the old mounts of the same tree; walk to it again in the new namespace so that a
-    // directory below a covered path is seen as covered. A directory that can't be re-entered stays as it is.
+    // The working directory is still on the old mounts of the same tree; walk to it again in the new namespace so that
+    // a directory below a covered path is seen as covered. A directory that can't be re-entered stays as it is.
     char buffer[4096];
     const bool known = getcwd(buffer, sizeof buffer) != nullptr && buffer[0] == '/';
     // With paths covered, the old directory could be one of them, seen as it was before.
@@ -96,8 +96,8 @@ void run_child(const ChildArguments& arguments) {
   for (const int fd : plan.kept_descriptors)
     if (fcntl(fd, F_SETFD, 0) != 0) fail(page, Step::kDescriptors, errno);
 
-  // The supervisor reads the path of the first execve too, and a copy of an undumpable process is as unreadable as that is.
-  // Nothing that could profit runs yet, and what this process becomes is dumpable or not by its own file.
+  // The supervisor reads the path of the first execve too, and a copy of an undumpable process is as unreadable as that
+  // is. Nothing that could profit runs yet, and what this process becomes is dumpable or not by its own file.
   if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) fail(page, Step::kParent, errno);
 
   // A refused execve is reported under the program's name, not under ours.

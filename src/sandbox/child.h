@@ -9,13 +9,27 @@
 namespace srun::sandbox {
 
 // Steps that can fail, for the message.
-enum class Step : int { kNone, kParent, kChdir, kUserNamespace, kMounts, kMasks, kDirectory, kCapabilities, kNoNewPrivs, kLandlock, kDescriptors, kSeccomp, kExec };
+enum class Step : int {
+  kNone,
+  kParent,
+  kChdir,
+  kUserNamespace,
+  kMounts,
+  kMasks,
+  kDirectory,
+  kCapabilities,
+  kNoNewPrivs,
+  kLandlock,
+  kDescriptors,
+  kSeccomp,
+  kExec
+};
 
 // One MAP_SHARED page. The child only stores; the supervisor polls. It vanishes from the program's view at execve.
 struct HandOver {
-  std::atomic<int> listener{-1};   // number in the shared descriptor table, once the filter is in place
-  std::atomic<int> failed_step{0}; // Step
-  std::atomic<int> error{0};       // errno of the failed step; stored before failed_step
+  std::atomic<int> listener{-1};              // number in the shared descriptor table, once the filter is in place
+  std::atomic<int> failed_step{0};            // Step
+  std::atomic<int> error{0};                  // errno of the failed step; stored before failed_step
   std::atomic<const char*> subject{nullptr};  // a string with static storage, or nullptr
   std::atomic<bool> wait_killable{false};     // what the kernel accepted
 };

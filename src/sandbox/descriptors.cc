@@ -25,7 +25,8 @@ std::optional<int> leading_number(std::string_view text) {
 bool is_io_uring(int fd) {
   std::array<char, 64> target{};
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target.data(), target.size() - 1);
-  return length > 0 && std::string_view(target.data(), static_cast<size_t>(length)).find("[io_uring]") != std::string_view::npos;
+  return length > 0 &&
+         std::string_view(target.data(), static_cast<size_t>(length)).find("[io_uring]") != std::string_view::npos;
 }
 
 }  // namespace
@@ -83,7 +84,8 @@ std::vector<int> descriptors_in_arguments(std::span<const std::string> arguments
   for (const std::string& argument : arguments) {
     for (const std::string_view prefix : {std::string_view("/dev/fd/"), std::string_view("/proc/self/fd/")}) {
       for (size_t at = argument.find(prefix); at != std::string::npos; at = argument.find(prefix, at + 1)) {
-        if (const std::optional<int> fd = leading_number(std::string_view(argument).substr(at + prefix.size()))) numbers.push_back(*fd);
+        if (const std::optional<int> fd = leading_number(std::string_view(argument).substr(at + prefix.size())))
+          numbers.push_back(*fd);
       }
     }
   }
@@ -92,11 +94,14 @@ std::vector<int> descriptors_in_arguments(std::span<const std::string> arguments
 
 Result<std::vector<int>> kept_descriptors(std::span<const int> inherited, std::span<const std::string> arguments,
                                           std::string_view makeflags, std::span<const int> requested) {
-  const auto open_at_start = [&](int fd) { return std::find(inherited.begin(), inherited.end(), fd) != inherited.end(); };
+  const auto open_at_start = [&](int fd) {
+    return std::find(inherited.begin(), inherited.end(), fd) != inherited.end();
+  };
   std::vector<int> kept;
   for (const int fd : requested) {
     if (fd > 2 && !open_at_start(fd))
-      return failure(Error::from_text("--keep-fd", std::to_string(fd), "is not open here, or was marked close-on-exec by the caller"));
+      return failure(Error::from_text("--keep-fd", std::to_string(fd),
+                                      "is not open here, or was marked close-on-exec by the caller"));
     if (fd > 2) kept.push_back(fd);
   }
   for (const int fd : jobserver_descriptors(makeflags))
@@ -106,9 +111,13 @@ Result<std::vector<int>> kept_descriptors(std::span<const int> inherited, std::s
   std::sort(kept.begin(), kept.end());
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   for (const int fd : {0, 1, 2})
-    if (is_io_uring(fd)) return failure(Error::from_text("descriptor", std::to_string(fd), "is an io_uring ring, which passes every filter; close it first"));
+    if (is_io_uring(fd))
+      return failure(Error::from_text("descriptor", std::to_string(fd),
+                                      "is an io_uring ring, which passes every filter; close it first"));
   for (const int fd : kept)
-    if (is_io_uring(fd)) return failure(Error::from_text("descriptor", std::to_string(fd), "is an io_uring ring, which passes every filter; it can't be kept"));
+    if (is_io_uring(fd))
+      return failure(Error::from_text("descriptor", std::to_string(fd),
+                                      "is an io_uring ring, which passes every filter; it can't be kept"));
   return kept;
 }
 

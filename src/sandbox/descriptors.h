@@ -22,7 +22,8 @@ std::vector<int> descriptors_in_arguments(std::span<const std::string> arguments
 
 // What the program keeps: the union of the above and `requested`, as far as inherited. A requested number that is not
 // open is an error; an io_uring ring is always refused, since its submissions pass every filter (pitfalls 5.15).
-[[nodiscard]] Result<std::vector<int>> kept_descriptors(std::span<const int> inherited, std::span<const std::string> arguments,
+[[nodiscard]] Result<std::vector<int>> kept_descriptors(std::span<const int> inherited,
+                                                        std::span<const std::string> arguments,
                                                         std::string_view makeflags, std::span<const int> requested);
 
 }  // namespace srun::sandbox

@@ -38,12 +38,12 @@ std::string outer_filters() {
 
 Error seccomp_error(int error) {
   if (error == EBUSY)
-    return Error::from_errno(error, "seccomp listener", "",
-                             "an outer sandbox or container runtime already listens on this process (it has " + outer_filters() +
-                                 " seccomp filters), and the kernel allows one listener per process; run sandbox-run outside it, or "
-                                 "start the container without a notify profile (WSL2: outside the mirrored network mode)");
-  if (error == EACCES)
-    return Error::from_errno(error, "seccomp", "", "no_new_privs could not be set");
+    return Error::from_errno(
+        error, "seccomp listener", "",
+        "an outer sandbox or container runtime already listens on this process (it has " + outer_filters() +
+            " seccomp filters), and the kernel allows one listener per process; run sandbox-run outside it, or "
+            "start the container without a notify profile (WSL2: outside the mirrored network mode)");
+  if (error == EACCES) return Error::from_errno(error, "seccomp", "", "no_new_privs could not be set");
   return Error::from_errno(error, "seccomp(SECCOMP_SET_MODE_FILTER)");
 }
 
@@ -65,22 +65,36 @@ std::optional<Error> LaunchStatus::failure_of_child(const LaunchPlan& plan) cons
   const int error = page_->error.load(std::memory_order_relaxed);
   const char* const subject = page_->subject.load(std::memory_order_relaxed);
   switch (step) {
-    case Step::kNone: return std::nullopt;
-    case Step::kParent: return Error::from_errno(error, "launch", "", "the supervisor or the guard ended meanwhile");
-    case Step::kChdir: return Error::from_errno(error, "chdir", plan.directory);
+    case Step::kNone:
+      return std::nullopt;
+    case Step::kParent:
+      return Error::from_errno(error, "launch", "", "the supervisor or the guard ended meanwhile");
+    case Step::kChdir:
+      return Error::from_errno(error, "chdir", plan.directory);
     case Step::kMounts:
-      return Error::from_errno(error, "private mount namespace", subject != nullptr ? subject : "",
-                               "as root the kernel's control files must be masked; run as an ordinary user, or where mount namespaces work");
+      return Error::from_errno(
+          error, "private mount namespace", subject != nullptr ? subject : "",
+          "as root the kernel's control files must be masked; run as an ordinary user, or where mount namespaces work");
     case Step::kUserNamespace:
-      return Error::from_errno(error, "user namespace", "", "the policy takes paths away by covering them; without user namespaces give --pretend-missing user-namespace");
-    case Step::kMasks: return Error::from_errno(error, "cover what the policy takes away", subject != nullptr ? subject : "");
-    case Step::kDirectory: return Error::from_errno(error, "enter the working directory again", "", "the policy may have covered it");
-    case Step::kCapabilities: return Error::from_errno(error, "restrict capabilities");
-    case Step::kNoNewPrivs: return Error::from_errno(error, "prctl(PR_SET_NO_NEW_PRIVS)");
-    case Step::kLandlock: return Error::from_errno(error, "landlock_restrict_self");
-    case Step::kDescriptors: return Error::from_errno(error, "mark descriptors close-on-exec");
-    case Step::kSeccomp: return seccomp_error(error);
-    case Step::kExec: return Error::from_errno(error, "run", plan.program);
+      return Error::from_errno(error, "user namespace", "",
+                               "the policy takes paths away by covering them; without user namespaces give "
+                               "--pretend-missing user-namespace");
+    case Step::kMasks:
+      return Error::from_errno(error, "cover what the policy takes away", subject != nullptr ? subject : "");
+    case Step::kDirectory:
+      return Error::from_errno(error, "enter the working directory again", "", "the policy may have covered it");
+    case Step::kCapabilities:
+      return Error::from_errno(error, "restrict capabilities");
+    case Step::kNoNewPrivs:
+      return Error::from_errno(error, "prctl(PR_SET_NO_NEW_PRIVS)");
+    case Step::kLandlock:
+      return Error::from_errno(error, "landlock_restrict_self");
+    case Step::kDescriptors:
+      return Error::from_errno(error, "mark descriptors close-on-exec");
+    case Step::kSeccomp:
+      return seccomp_error(error);
+    case Step::kExec:
+      return Error::from_errno(error, "run", plan.program);
   }
   return Error::from_text("launch", "", "the child reported an unknown step");
 }
@@ -95,9 +109,14 @@ Result<Launched> launch(const LaunchPlan& plan, const LaunchStatus& status, Borr
   std::vector<char*> argv = pointers(plan.arguments);
   std::vector<char*> envp = pointers(plan.environment);
   const size_t slash = plan.program.rfind('/');
-  const ChildArguments arguments{&plan,         &status.page(),     argv.data(), envp.data(),
+  const ChildArguments arguments{&plan,
+                                 &status.page(),
+                                 argv.data(),
+                                 envp.data(),
                                  plan.program.c_str() + (slash == std::string::npos ? 0 : slash + 1),
-                                 ruleset.get(), guard_pidfd.get(), getpid()};
+                                 ruleset.get(),
+                                 guard_pidfd.get(),
+                                 getpid()};
 
   // A shared descriptor table makes the listener's number valid here the moment the child has it, with no call of the
   // filtered child and no pidfd_getfd, which Docker's default profile refuses.
@@ -145,9 +164,11 @@ Result<Launched> launch(const LaunchPlan& plan, const LaunchStatus& status, Borr
   while (waitpid(launched.pid, &wait_status, 0) < 0 && errno == EINTR) {
   }
   if (std::optional<Error> error = status.failure_of_child(plan)) return failure(*error);
-  return failure(Error::from_text("launch", "", WIFSIGNALED(wait_status)
-                                                    ? "killed by signal " + std::to_string(WTERMSIG(wait_status)) + " before the program started"
-                                                    : "the child ended before the program started"));
+  return failure(
+      Error::from_text("launch", "",
+                       WIFSIGNALED(wait_status)
+                           ? "killed by signal " + std::to_string(WTERMSIG(wait_status)) + " before the program started"
+                           : "the child ended before the program started"));
 }
 
 }  // namespace srun::sandbox

@@ -19,7 +19,8 @@ namespace {
 
 // Numbers and constants of linux/mount.h, the same on every architecture; glibc 2.36 declares them, older ones do not.
 constexpr long kOpenTree = 428, kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kMountSetattr = 442;
-constexpr unsigned kTreeClone = 1, kTreeCloexec = O_CLOEXEC, kRecursive = 0x8000, kNoFollow = 0x100, kEmptyPath = 0x1000;
+constexpr unsigned kTreeClone = 1, kTreeCloexec = O_CLOEXEC, kRecursive = 0x8000, kNoFollow = 0x100,
+                   kEmptyPath = 0x1000;
 constexpr unsigned kMoveFromDescriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH; a link at the end of the target is not followed
 constexpr uint64_t kReadOnly = 1, kNoSuid = 2, kNoDev = 4, kNoExec = 8;
 
@@ -37,7 +38,9 @@ int clone_tree(int directory, const char* path) {
   return static_cast<int>(syscall(kOpenTree, directory, path, kTreeClone | kTreeCloexec | kRecursive | kNoFollow));
 }
 
-int attach(int tree, const char* path) { return syscall(kMoveMount, tree, "", AT_FDCWD, path, kMoveFromDescriptor) == 0 ? 0 : errno; }
+int attach(int tree, const char* path) {
+  return syscall(kMoveMount, tree, "", AT_FDCWD, path, kMoveFromDescriptor) == 0 ? 0 : errno;
+}
 
 // A file system with a file that can't be opened and a directory that can't be entered; nothing can be changed in it.
 // `content`: one more, with this text; null: none.
@@ -56,7 +59,9 @@ int make_masks(const std::string* content, int (&trees)[3]) {
   if (mknodat(mount_fd, "file", S_IFCHR, 0) != 0 || mkdirat(mount_fd, "directory", 0) != 0) error = errno;
   if (error == 0 && content != nullptr) {
     const int fd = openat(mount_fd, "content", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || fchmod(fd, 0644) != 0 || write(fd, content->data(), content->size()) != static_cast<ssize_t>(content->size())) error = errno != 0 ? errno : EIO;
+    if (fd < 0 || fchmod(fd, 0644) != 0 ||
+        write(fd, content->data(), content->size()) != static_cast<ssize_t>(content->size()))
+      error = errno != 0 ? errno : EIO;
     if (fd >= 0) close(fd);
   }
   // A detached mount can't be cloned before Linux 6.15: it is attached somewhere for a moment, in our own namespace.
@@ -103,7 +108,8 @@ int enter_user_namespace(uid_t uid, gid_t gid) {
 int cover_paths(std::span<const policy::Mask> masks, const char** failed_path) {
   *failed_path = nullptr;
   int error = 0;
-  const char* covered[3] = {nullptr, nullptr, nullptr};  // a place of each kind that is covered already: the next are its clones
+  const char* covered[3] = {nullptr, nullptr,
+                            nullptr};  // a place of each kind that is covered already: the next are its clones
   int trees[3] = {-1, -1, -1};
   const std::string* content = nullptr;
   for (const policy::Mask& mask : masks)
@@ -112,8 +118,10 @@ int cover_paths(std::span<const policy::Mask> masks, const char** failed_path) {
     int tree = -1;
     if (mask.kind == policy::Mask::Kind::kReadOnly) {
       tree = clone_tree(AT_FDCWD, mask.path.c_str());
-      if (tree < 0) error = errno;
-      else error = set_read_only(tree);
+      if (tree < 0)
+        error = errno;
+      else
+        error = set_read_only(tree);
     } else {
       if (trees[0] < 0 && (error = make_masks(content, trees)) != 0) return error;
       const int kind = mask.kind == policy::Mask::Kind::kContent ? 2 : mask.directory ? 1 : 0;

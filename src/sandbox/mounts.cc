@@ -13,18 +13,31 @@
 namespace srun::sandbox {
 namespace {
 
-// runtime-spec defaults of Docker (oci/defaults.go), plus the ways to configure the kernel that it leaves to other parts.
+// runtime-spec defaults of Docker (oci/defaults.go), plus the ways to configure the kernel that it leaves to other
+// parts.
 constexpr const char* kMasked[] = {
-    "/proc/acpi",        "/proc/asound",    "/proc/interrupts",  "/proc/kcore",       "/proc/keys",
-    "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",      "/proc/timer_list",  "/proc/timer_stats",
-    "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
 };
 constexpr const char* kReadOnly[] = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"};
 
 // File systems whose files configure the kernel, with no check but the owner's permissions on some of them.
-constexpr std::array<std::string_view, 13> kControlTypes = {"proc",      "sysfs",      "cgroup",   "cgroup2",     "debugfs",
-                                                            "tracefs",   "securityfs", "configfs", "binfmt_misc", "efivarfs",
-                                                            "selinuxfs", "pstore",     "fusectl"};
+constexpr std::array<std::string_view, 13> kControlTypes = {
+    "proc",     "sysfs",       "cgroup",   "cgroup2",   "debugfs", "tracefs", "securityfs",
+    "configfs", "binfmt_misc", "efivarfs", "selinuxfs", "pstore",  "fusectl"};
 
 // mountinfo writes blanks, backslashes and line ends as \ooo (proc_pid_mountinfo(5)).
 std::string unescaped(std::string_view text) {
@@ -49,7 +62,9 @@ bool make_read_only(const char* path) {
   struct mount_attr_v0 {
     uint64_t attr_set, attr_clr, propagation, userns_fd;
   } attributes{0x1 /* MOUNT_ATTR_RDONLY */, 0, 0, 0};
-  if (syscall(442 /* SYS_mount_setattr */, AT_FDCWD, path, 0x8000 /* AT_RECURSIVE */, &attributes, sizeof attributes) == 0) return true;
+  if (syscall(442 /* SYS_mount_setattr */, AT_FDCWD, path, 0x8000 /* AT_RECURSIVE */, &attributes, sizeof attributes) ==
+      0)
+    return true;
   return errno == ENOSYS && mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
 }
 
@@ -110,8 +125,9 @@ int enter_private_mounts(std::span<const std::string> elsewhere, const char** fa
     struct stat status {};
     if (stat(path, &status) != 0) continue;
     const bool directory = S_ISDIR(status.st_mode);
-    const int result = directory ? mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0k,mode=755")
-                                 : mount("/dev/null", path, nullptr, MS_BIND, nullptr);
+    const int result =
+        directory ? mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0k,mode=755")
+                  : mount("/dev/null", path, nullptr, MS_BIND, nullptr);
     if (result != 0 || !receive_nothing(path)) {
       *failed_path = path;
       return errno;

@@ -15,15 +15,15 @@ namespace srun::supervisor {
 namespace {
 
 // Constants as measured for the lease (see README, "Service loop"): nanoseconds.
-constexpr uint64_t kGap = 10'000'000;            // a longer pause starts a new sample
-constexpr uint32_t kSampleEvery = 8;             // notifications
+constexpr uint64_t kGap = 10'000'000;  // a longer pause starts a new sample
+constexpr uint32_t kSampleEvery = 8;   // notifications
 constexpr uint32_t kSampleEveryLeased = 32;
-constexpr uint64_t kHotWall = 2'000'000;         // wall time per notification of a task worth a lease
-constexpr uint32_t kHotCpu = 400'000;            // CPU time per notification up to which a lone task is leased
-constexpr uint32_t kGatherCpu = 40'000;          // … and up to which tasks are gathered on one CPU
-constexpr uint64_t kQuiet = 3'000'000;           // a lease ends after this pause
-constexpr uint64_t kActiveWindow = 20'000'000;   // who counts as active for the sync flag
-constexpr uint64_t kCheapFor = 50'000'000;       // how long all active ones must have been cheap
+constexpr uint64_t kHotWall = 2'000'000;        // wall time per notification of a task worth a lease
+constexpr uint32_t kHotCpu = 400'000;           // CPU time per notification up to which a lone task is leased
+constexpr uint32_t kGatherCpu = 40'000;         // … and up to which tasks are gathered on one CPU
+constexpr uint64_t kQuiet = 3'000'000;          // a lease ends after this pause
+constexpr uint64_t kActiveWindow = 20'000'000;  // who counts as active for the sync flag
+constexpr uint64_t kCheapFor = 50'000'000;      // how long all active ones must have been cheap
 
 bool equal(const cpu_set_t& a, const cpu_set_t& b) { return CPU_EQUAL(&a, &b) != 0; }
 
@@ -33,7 +33,8 @@ bool needs_virtual_affinity(ServiceMode mode, bool sync_available) {
   return mode == ServiceMode::kPinned || (mode == ServiceMode::kAuto && !sync_available);
 }
 
-Affinity::Affinity(ServiceMode mode, bool sync_available, const cpu_set_t& root_mask, BorrowedFd listener, TaskTable& tasks)
+Affinity::Affinity(ServiceMode mode, bool sync_available, const cpu_set_t& root_mask, BorrowedFd listener,
+                   TaskTable& tasks)
     : mode_(mode), sync_available_(sync_available), listener_(listener), tasks_(tasks), root_mask_(root_mask) {
   CPU_ZERO(&lane_);
 }
@@ -49,12 +50,17 @@ void Affinity::set_sync(bool on) {
 }
 
 void Affinity::start(pid_t target) {
-  if (const Result<cpu_set_t> mask = kernel::get_affinity(0)) service_mask_ = *mask;
-  else service_mask_ = root_mask_;
+  if (const Result<cpu_set_t> mask = kernel::get_affinity(0))
+    service_mask_ = *mask;
+  else
+    service_mask_ = root_mask_;
   switch (mode_) {
-    case ServiceMode::kAsync: break;
+    case ServiceMode::kAsync:
+      break;
     case ServiceMode::kSync:
-    case ServiceMode::kAuto: set_sync(true); break;
+    case ServiceMode::kAuto:
+      set_sync(true);
+      break;
     case ServiceMode::kPinned: {
       const int cpu = sched_getcpu();
       CPU_ZERO(&lane_);
@@ -81,8 +87,10 @@ void Affinity::sample(TaskRecord& task, uint64_t now) {
   if (!cpu) return;
   task.cpu_per_notification_ns =
       static_cast<uint32_t>(std::min<uint64_t>((*cpu - task.sample_cpu_ns) / task.notifications, 0xffffffffu));
-  if (task.cpu_per_notification_ns >= kGatherCpu) task.cheap_since_ns = 0;
-  else if (task.cheap_since_ns == 0) task.cheap_since_ns = task.sample_wall_ns;
+  if (task.cpu_per_notification_ns >= kGatherCpu)
+    task.cheap_since_ns = 0;
+  else if (task.cheap_since_ns == 0)
+    task.cheap_since_ns = task.sample_wall_ns;
   if (!sync_available_ && mode_ == ServiceMode::kAuto) decide_lease(task, now);
   task.sample_wall_ns = now;
   task.sample_cpu_ns = *cpu;
@@ -113,13 +121,16 @@ void Affinity::decide_sync(TaskRecord& task, uint64_t now) {
 void Affinity::on_notification(TaskRecord& task, uint64_t now) {
   switch (mode_) {
     case ServiceMode::kAsync:
-    case ServiceMode::kSync: break;
+    case ServiceMode::kSync:
+      break;
     case ServiceMode::kPinned:
       if (!task.leased && !task.own_mask) {
         const Result<cpu_set_t> mask = kernel::get_affinity(task.tid);
         // A mask that is neither ours nor the root's was chosen by an ancestor of the task: it stays.
-        if (mask && !equal(*mask, lane_) && !equal(*mask, root_mask_)) task.own_mask = true;
-        else pin(task);
+        if (mask && !equal(*mask, lane_) && !equal(*mask, root_mask_))
+          task.own_mask = true;
+        else
+          pin(task);
       }
       break;
     case ServiceMode::kAuto:
@@ -218,8 +229,10 @@ void Affinity::reap(uint64_t now) {
   if (leases_ == 0) return;
   tasks_.for_each([&](TaskRecord& task) {
     if (!task.leased) return;
-    if (now - task.last_ns > kQuiet) release(task);
-    else free_children(task);
+    if (now - task.last_ns > kQuiet)
+      release(task);
+    else
+      free_children(task);
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Same-CPU service: a notification costs one context-switch pair when the asking task and the service thread share a CPU
-// and 10 to 20 times that when they do not. All of this runs on the service thread.
+// Same-CPU service: a notification costs one context-switch pair when the asking task and the service thread share a
+// CPU and 10 to 20 times that when they do not. All of this runs on the service thread.
 #include <sched.h>
 #include <sys/types.h>
 
@@ -31,8 +31,9 @@ class Affinity {
   void start(pid_t target);
   // After RECV, before the answer: the task is asleep in the kernel. `now` is CLOCK_MONOTONIC.
   void on_notification(TaskRecord& task, uint64_t now);
-  // Before a sched_getaffinity or sched_setaffinity of `asked` (0: the caller) is let through: the task gets back its own
-  // mask, so that the kernel's answer is the one it would have given without us. `sets`: it is about to choose one itself.
+  // Before a sched_getaffinity or sched_setaffinity of `asked` (0: the caller) is let through: the task gets back its
+  // own mask, so that the kernel's answer is the one it would have given without us. `sets`: it is about to choose one
+  // itself.
   void before_affinity_call(TaskRecord& caller, pid_t asked, bool sets, uint64_t now);
   // Ends leases of tasks that went quiet and frees children that inherited a pin. Cheap when there is nothing to do.
   void reap(uint64_t now);

@@ -7,21 +7,22 @@
 
 namespace srun::supervisor {
 
-// Why it is safe to let a call run on in the kernel (I1). An answer can't be "continue" without one of these. All but the
-// last two stand for decisions on scalars alone, which the target can't change after the kernel has copied its registers.
+// Why it is safe to let a call run on in the kernel (I1). An answer can't be "continue" without one of these. All but
+// the last two stand for decisions on scalars alone, which the target can't change after the kernel has copied its
+// registers.
 enum class ContinueReason : uint8_t {
   kNone,
-  kRuleOnScalars,    // a "log" rule (or --audit): its conditions are call number and argument registers
-  kMemberProcess,    // the process number in a register belongs to the run; where Landlock has the signal scope the kernel
-                     // enforces the same boundary, elsewhere the number could only be reused within the microseconds until
-                     // the kernel looks it up (README, known limits)
-  kSelf,             // the register names the calling process itself
-  kAffinityOfMember, // sched_*affinity of a member: it reads or writes that task's own mask, nothing else
-  kPathOnly,         // an open whose flags register has O_PATH: the descriptor grants nothing, each use of it names an object
-                     // and is decided then; the kernel does not let such a descriptor be injected
-  kKernelEnforces,   // Landlock, mounts or a filter enforce the policy on whatever the call will really touch; what was
-                     // read from memory only served to name a denial
-  kNotRestricted,    // --audit, which restricts nothing of the kind; chdir, which grants nothing (file_broker.h)
+  kRuleOnScalars,  // a "log" rule (or --audit): its conditions are call number and argument registers
+  kMemberProcess,  // the process number in a register belongs to the run; where Landlock has the signal scope the
+                   // kernel enforces the same boundary, elsewhere the number could only be reused within the
+                   // microseconds until the kernel looks it up (README, known limits)
+  kSelf,              // the register names the calling process itself
+  kAffinityOfMember,  // sched_*affinity of a member: it reads or writes that task's own mask, nothing else
+  kPathOnly,  // an open whose flags register has O_PATH: the descriptor grants nothing, each use of it names an object
+              // and is decided then; the kernel does not let such a descriptor be injected
+  kKernelEnforces,  // Landlock, mounts or a filter enforce the policy on whatever the call will really touch; what was
+                    // read from memory only served to name a denial
+  kNotRestricted,   // --audit, which restricts nothing of the kind; chdir, which grants nothing (file_broker.h)
 };
 
 struct Answer {

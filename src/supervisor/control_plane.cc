@@ -23,14 +23,14 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{20};          // how often the ring is drained while events come
-constexpr int kIdleTicks = 10;             // then sleep until woken
+constexpr milliseconds kTick{20};  // how often the ring is drained while events come
+constexpr int kIdleTicks = 10;     // then sleep until woken
 constexpr uint64_t kGroupSignalNs = 200'000'000;
 
 class AsioControlPlane final : public ControlPlane {
  public:
-  AsioControlPlane(const ControlOptions& options, const GuardLink& guard, pid_t target, EventRing& ring, UniqueFd signals,
-                   UniqueFd wake, UniqueFd guard_pidfd, UniqueFd guard_socket)
+  AsioControlPlane(const ControlOptions& options, const GuardLink& guard, pid_t target, EventRing& ring,
+                   UniqueFd signals, UniqueFd wake, UniqueFd guard_pidfd, UniqueFd guard_socket)
       : options_(options),
         guard_(guard.guard),
         target_(target),
@@ -44,7 +44,8 @@ class AsioControlPlane final : public ControlPlane {
 
   BorrowedFd wake() const override { return BorrowedFd(wake_fd_); }
 
-  RunResult run(ServiceLoop& service, const std::function<void()>& poke, const OnEvent& on_event, const OnTick& on_tick) override {
+  RunResult run(ServiceLoop& service, const std::function<void()>& poke, const OnEvent& on_event,
+                const OnTick& on_tick) override {
     service_ = &service;
     poke_ = poke;
     on_event_ = on_event;
@@ -84,8 +85,10 @@ class AsioControlPlane final : public ControlPlane {
     bool child = false;
     signalfd_siginfo info{};
     while (::read(signals_.native_handle(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      if (info.ssi_signo == SIGCHLD) child = true;
-      else direct_[info.ssi_signo % direct_.size()] = Direct{static_cast<int32_t>(info.ssi_pid), kernel::monotonic_ns()};
+      if (info.ssi_signo == SIGCHLD)
+        child = true;
+      else
+        direct_[info.ssi_signo % direct_.size()] = Direct{static_cast<int32_t>(info.ssi_pid), kernel::monotonic_ns()};
     }
     if (child) reap();
   }
@@ -133,11 +136,13 @@ class AsioControlPlane final : public ControlPlane {
       ::kill(target_, message.value);  // our unreaped child: the number is its own
       return;
     }
-    // --wait all after the program's end: the signal is for whoever is left, or nothing short of SIGKILL would end the run.
+    // --wait all after the program's end: the signal is for whoever is left, or nothing short of SIGKILL would end the
+    // run.
     const Membership membership(::getpid(), guard_);
     for (const pid_t member : descendants(::getpid())) {
       const Result<UniqueFd> pidfd = kernel::pidfd_open(member);
-      if (pidfd && membership.is_member(member)) static_cast<void>(kernel::pidfd_send_signal(pidfd->borrow(), message.value));
+      if (pidfd && membership.is_member(member))
+        static_cast<void>(kernel::pidfd_send_signal(pidfd->borrow(), message.value));
     }
   }
 
@@ -159,15 +164,22 @@ class AsioControlPlane final : public ControlPlane {
   void on_child(const siginfo_t& info) {
     if (info.si_pid != target_) return;
     switch (info.si_code) {
-      case CLD_EXITED: main_end(info.si_status << 8); break;
-      case CLD_KILLED: main_end(info.si_status); break;
-      case CLD_DUMPED: main_end(info.si_status | 0x80); break;
+      case CLD_EXITED:
+        main_end(info.si_status << 8);
+        break;
+      case CLD_KILLED:
+        main_end(info.si_status);
+        break;
+      case CLD_DUMPED:
+        main_end(info.si_status | 0x80);
+        break;
       case CLD_STOPPED: {
         const GuardMessage message{GuardMessage::Kind::kStopped, info.si_status, 0};
         static_cast<void>(::send(guard_socket_.native_handle(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -261,8 +273,8 @@ class AsioControlPlane final : public ControlPlane {
 
 }  // namespace
 
-Result<std::unique_ptr<ControlPlane>> ControlPlane::create(const ControlOptions& options, const GuardLink& guard, pid_t target,
-                                                           EventRing& ring) {
+Result<std::unique_ptr<ControlPlane>> ControlPlane::create(const ControlOptions& options, const GuardLink& guard,
+                                                           pid_t target, EventRing& ring) {
   sigset_t handled;
   sigfillset(&handled);
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&handled, fault);
@@ -275,8 +287,8 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::create(const ControlOptions&
   UniqueFd socket(fcntl(guard.socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!pidfd || !socket) return errno_failure(errno, "fcntl(F_DUPFD_CLOEXEC)");
   try {
-    return std::make_unique<AsioControlPlane>(options, guard, target, ring, std::move(signals), std::move(wake), std::move(pidfd),
-                                              std::move(socket));
+    return std::make_unique<AsioControlPlane>(options, guard, target, ring, std::move(signals), std::move(wake),
+                                              std::move(pidfd), std::move(socket));
   } catch (const std::exception& error) {
     return failure(Error::from_text("control plane", "", error.what()));
   }

@@ -21,7 +21,7 @@ struct ControlOptions {
 
 // How the run ended, for the exit status.
 struct RunResult {
-  int wait_status = 0;        // of the program's first process
+  int wait_status = 0;  // of the program's first process
   bool guard_died = false;
 };
 
@@ -32,14 +32,16 @@ class ControlPlane {
   // Returns whether it wants to be called again soon although nothing happens.
   using OnTick = std::function<bool()>;
 
-  static Result<std::unique_ptr<ControlPlane>> create(const ControlOptions& options, const GuardLink& guard, pid_t target,
-                                                      EventRing& ring);
+  static Result<std::unique_ptr<ControlPlane>> create(const ControlOptions& options, const GuardLink& guard,
+                                                      pid_t target, EventRing& ring);
   virtual ~ControlPlane() = default;
 
   // The eventfd by which the service thread wakes this one.
   virtual BorrowedFd wake() const = 0;
-  // Blocks until the program has ended, the tree is dead and `service` has finished. `poke` interrupts the service thread.
-  virtual RunResult run(ServiceLoop& service, const std::function<void()>& poke, const OnEvent& on_event, const OnTick& on_tick) = 0;
+  // Blocks until the program has ended, the tree is dead and `service` has finished. `poke` interrupts the service
+  // thread.
+  virtual RunResult run(ServiceLoop& service, const std::function<void()>& poke, const OnEvent& on_event,
+                        const OnTick& on_tick) = 0;
 };
 
 }  // namespace srun::supervisor

@@ -71,8 +71,8 @@ Identity::Identity() {
 }
 
 bool Identity::set_effective(uint64_t capabilities) {
-  // The task's memory and /proc entries are still to be read under its identity, and it may not be dumpable. For the acts
-  // themselves this one counts on procfs only, where the walk decides by hand whose entries are entered.
+  // The task's memory and /proc entries are still to be read under its identity, and it may not be dumpable. For the
+  // acts themselves this one counts on procfs only, where the walk decides by hand whose entries are entered.
   capabilities |= uint64_t{1} << CAP_SYS_PTRACE;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -88,7 +88,8 @@ bool Identity::become(const TaskCredentials& task, bool real) {
   const gid_t gid = real ? task.real_gid : task.fs_gid;
   // access(2): a real root has what it is permitted, everybody else nothing (fs/open.c, access_override_creds).
   const uint64_t capabilities = !real ? task.effective : uid == 0 ? task.permitted : 0;
-  const bool same_groups = task.group_count == own_.group_count && std::equal(task.groups.begin(), task.groups.begin() + task.group_count, own_.groups.begin());
+  const bool same_groups = task.group_count == own_.group_count &&
+                           std::equal(task.groups.begin(), task.groups.begin() + task.group_count, own_.groups.begin());
   const bool same_ids = uid == own_.fs_uid && gid == own_.fs_gid && same_groups;
   if (!privileged_) return same_ids && (capabilities & ~own_.effective) == 0;
   if (same_ids && capabilities == own_.effective) return true;
@@ -98,20 +99,25 @@ bool Identity::become(const TaskCredentials& task, bool real) {
     // setfsgid(2) and setfsuid(2) tell of success only by the value that the next call returns.
     syscall(SYS_setfsgid, gid);
     syscall(SYS_setfsuid, uid);
-    if (static_cast<gid_t>(syscall(SYS_setfsgid, -1)) != gid || static_cast<uid_t>(syscall(SYS_setfsuid, -1)) != uid) return false;
+    if (static_cast<gid_t>(syscall(SYS_setfsgid, -1)) != gid || static_cast<uid_t>(syscall(SYS_setfsuid, -1)) != uid)
+      return false;
   }
   changed_capabilities_ = true;
   return set_effective(capabilities);
 }
 
 bool Identity::become_peer(const TaskCredentials& task) {
-  const bool same_groups = task.group_count == own_.group_count && std::equal(task.groups.begin(), task.groups.begin() + task.group_count, own_.groups.begin());
-  const bool same_ids = task.fs_uid == own_.fs_uid && task.fs_gid == own_.fs_gid && task.real_uid == own_.real_uid && task.real_gid == own_.real_gid;
+  const bool same_groups = task.group_count == own_.group_count &&
+                           std::equal(task.groups.begin(), task.groups.begin() + task.group_count, own_.groups.begin());
+  const bool same_ids = task.fs_uid == own_.fs_uid && task.fs_gid == own_.fs_gid && task.real_uid == own_.real_uid &&
+                        task.real_gid == own_.real_gid;
   if (!privileged_ || (same_ids && same_groups)) return become(task, false) && (privileged_ || same_ids);
   changed_ids_ = changed_peer_ = true;
   if (!same_groups && syscall(SYS_setgroups, task.group_count, task.groups.data()) != 0) return false;
   // The saved ids stay ours: they keep the permitted capabilities and are the way back. The file system ids follow.
-  if (syscall(SYS_setresgid, task.real_gid, task.fs_gid, -1) != 0 || syscall(SYS_setresuid, task.real_uid, task.fs_uid, -1) != 0) return false;
+  if (syscall(SYS_setresgid, task.real_gid, task.fs_gid, -1) != 0 ||
+      syscall(SYS_setresuid, task.real_uid, task.fs_uid, -1) != 0)
+    return false;
   changed_capabilities_ = true;
   return set_effective(task.effective);
 }
@@ -121,14 +127,15 @@ void Identity::restore() {
     // Capabilities first: they are what the rest needs. They come from the permitted set, which is never given up.
     bool restored = set_effective(own_.effective);
     if (changed_peer_) {
-      restored = restored && syscall(SYS_setresuid, own_.real_uid, own_.fs_uid, -1) == 0 && set_effective(own_.effective) &&
-                 syscall(SYS_setresgid, own_.real_gid, own_.fs_gid, -1) == 0;
+      restored = restored && syscall(SYS_setresuid, own_.real_uid, own_.fs_uid, -1) == 0 &&
+                 set_effective(own_.effective) && syscall(SYS_setresgid, own_.real_gid, own_.fs_gid, -1) == 0;
     }
     if (changed_ids_) {
       syscall(SYS_setfsuid, own_.fs_uid);
       syscall(SYS_setfsgid, own_.fs_gid);
       restored = restored && syscall(SYS_setgroups, own_.group_count, own_.groups.data()) == 0 &&
-                 static_cast<uid_t>(syscall(SYS_setfsuid, -1)) == own_.fs_uid && static_cast<gid_t>(syscall(SYS_setfsgid, -1)) == own_.fs_gid;
+                 static_cast<uid_t>(syscall(SYS_setfsuid, -1)) == own_.fs_uid &&
+                 static_cast<gid_t>(syscall(SYS_setfsgid, -1)) == own_.fs_gid;
       // setfsuid back to root raised file capabilities in the effective set; say it again.
       restored = set_effective(own_.effective) && restored;
     }

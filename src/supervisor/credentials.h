@@ -30,8 +30,8 @@ class Identity {
  public:
   Identity();
 
-  // False: it can't be done; the caller denies. Skipped where nothing would change. `real`: as access(2) looks at files,
-  // with the real ids.
+  // False: it can't be done; the caller denies. Skipped where nothing would change. `real`: as access(2) looks at
+  // files, with the real ids.
   [[nodiscard]] bool become(const TaskCredentials& task, bool real);
   // The same for acts whose peer sees who did them (unix(7): SO_PEERCRED, SCM_CREDENTIALS): real and effective ids too.
   [[nodiscard]] bool become_peer(const TaskCredentials& task);

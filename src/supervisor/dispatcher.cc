@@ -24,14 +24,16 @@ uint64_t pid_namespace_inode(const char* path) {
 
 }  // namespace
 
-Dispatcher::Dispatcher(const policy::Enforcement& enforcement, Membership membership, Affinity& affinity, SlowCalls& slow,
-                       const bpf::RunnerOptions& engine)
+Dispatcher::Dispatcher(const policy::Enforcement& enforcement, Membership membership, Affinity& affinity,
+                       SlowCalls& slow, const bpf::RunnerOptions& engine)
     : enforcement_(enforcement),
       verdicts_(enforcement.programs->copy, kernel::audit_arch(kernel::kNativeArch), engine),
       membership_(membership),
       affinity_(affinity),
       files_(enforcement.files.present ? std::make_unique<FileBroker>(enforcement.files, membership, slow) : nullptr),
-      network_(enforcement.network.present ? std::make_unique<NetworkBroker>(enforcement.network, enforcement.files, membership, slow) : nullptr),
+      network_(enforcement.network.present
+                   ? std::make_unique<NetworkBroker>(enforcement.network, enforcement.files, membership, slow)
+                   : nullptr),
       own_pid_namespace_(pid_namespace_inode("/proc/self/ns/pid")) {}
 
 Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, uint64_t now) {
@@ -49,7 +51,9 @@ Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, ui
   }
   const policy::Verdict& verdict = enforcement_.verdicts[id];
   switch (verdict.action) {
-    case policy::Action::kErrno: answer = Answer::refuse(verdict.value); break;
+    case policy::Action::kErrno:
+      answer = Answer::refuse(verdict.value);
+      break;
     case policy::Action::kReturn:
       answer.kind = Answer::Kind::kValue;
       answer.value = verdict.value;
@@ -66,9 +70,12 @@ Answer Dispatcher::decide(const Notification& notification, TaskRecord& task, ui
       answer = check(verdict, notification, task, now);
       // A broker names the rule that decided; a check on processes is its own rule.
       if (verdict.check == policy::Check::kFile || verdict.check == policy::Check::kNetwork) {
-        // Refused without a rule of a section: the check itself is the reason. Verdict 0 is the guard's, never a section's.
+        // Refused without a rule of a section: the check itself is the reason. Verdict 0 is the guard's, never a
+        // section's.
         if (answer.report && answer.verdict == 0) answer.verdict = id;
-        if (answer.report && answer.verdict < enforcement_.verdicts.size() && enforcement_.verdicts[answer.verdict].quiet) answer.report = false;
+        if (answer.report && answer.verdict < enforcement_.verdicts.size() &&
+            enforcement_.verdicts[answer.verdict].quiet)
+          answer.report = false;
         return answer;
       }
       break;
@@ -91,7 +98,8 @@ bool Dispatcher::foreign_pid_namespace(pid_t tid) const {
   return pid_namespace_inode(path.data()) != own_pid_namespace_;
 }
 
-Answer Dispatcher::check(const policy::Verdict& verdict, const Notification& notification, TaskRecord& task, uint64_t now) {
+Answer Dispatcher::check(const policy::Verdict& verdict, const Notification& notification, TaskRecord& task,
+                         uint64_t now) {
   if (verdict.check == policy::Check::kFile && files_ != nullptr) return files_->serve(notification);
   if (verdict.check == policy::Check::kNetwork && network_ != nullptr) return network_->serve(notification);
   return check_process(verdict.check, notification.call, task, now);
@@ -104,15 +112,20 @@ Answer Dispatcher::check_process(policy::Check check, const bpf::CallData& call,
   switch (check) {
     case policy::Check::kNone:
     case policy::Check::kFile:
-    case policy::Check::kNetwork: break;  // without a broker: an internal error
-    case policy::Check::kPidArgument0: return check_pid(argument(0), task);
+    case policy::Check::kNetwork:
+      break;  // without a broker: an internal error
+    case policy::Check::kPidArgument0:
+      return check_pid(argument(0), task);
     case policy::Check::kTgidTid: {
       const Answer group = check_pid(argument(0), task);
       return group.kind == Answer::Kind::kContinue ? check_pid(argument(1), task) : group;
     }
-    case policy::Check::kPriority: return check_priority(call, task);
-    case policy::Check::kPtrace: return check_ptrace(call, task);
-    case policy::Check::kKill: return check_kill(argument(0), argument(1), task);
+    case policy::Check::kPriority:
+      return check_priority(call, task);
+    case policy::Check::kPtrace:
+      return check_ptrace(call, task);
+    case policy::Check::kKill:
+      return check_kill(argument(0), argument(1), task);
     case policy::Check::kOwnerArgument2: {
       const int32_t owner = argument(2);
       if (owner > 0) return check_pid(owner, task);
@@ -152,8 +165,8 @@ Answer Dispatcher::check_pid(int32_t pid, TaskRecord& task) {
   return answer;
 }
 
-// Without a signal scope in the kernel: 0, -1 and groups would reach guard, supervisor and outsiders, so they are carried
-// out here, one member after the other.
+// Without a signal scope in the kernel: 0, -1 and groups would reach guard, supervisor and outsiders, so they are
+// carried out here, one member after the other.
 Answer Dispatcher::check_kill(int32_t pid, int32_t signal, TaskRecord& task) {
   if (pid > 0) return check_pid(pid, task);
   if (signal < 0 || signal > SIGRTMAX) {
@@ -208,7 +221,8 @@ Answer Dispatcher::check_ptrace(const bpf::CallData& call, TaskRecord& task) {
   if (call.args[0] == PTRACE_TRACEME) {
     // It would make the parent the tracer: fine between members, but the supervisor is nobody's debugger.
     const std::optional<TaskStatus> status = task_status(task.tid);
-    if (!status || status->ppid == membership_.supervisor() || status->ppid == membership_.guard()) return Answer::refuse(EPERM);
+    if (!status || status->ppid == membership_.supervisor() || status->ppid == membership_.guard())
+      return Answer::refuse(EPERM);
     return Answer::go_on(ContinueReason::kMemberProcess);
   }
   const auto pid = static_cast<int32_t>(call.args[1]);

@@ -27,7 +27,9 @@ class EventRing {
     return true;
   }
   // Producer: more than half full, the consumer does not keep up.
-  bool crowded() const { return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) > kCapacity / 2; }
+  bool crowded() const {
+    return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) > kCapacity / 2;
+  }
   // Producer, after push: true once if the consumer sleeps and must be woken by its eventfd.
   bool take_wake_request() {
     return waiting_.load(std::memory_order_seq_cst) && waiting_.exchange(false, std::memory_order_seq_cst);

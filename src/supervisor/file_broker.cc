@@ -38,7 +38,9 @@ struct SelfPath {
   std::array<char, 32> text;
 };
 
-int32_t argument(const Notification& notification, int index) { return static_cast<int32_t>(notification.call.args[index]); }
+int32_t argument(const Notification& notification, int index) {
+  return static_cast<int32_t>(notification.call.args[index]);
+}
 
 constexpr uint64_t kTmpfileBit = O_TMPFILE & ~static_cast<uint64_t>(O_DIRECTORY);
 
@@ -126,7 +128,8 @@ FileBroker::~FileBroker() = default;
 
 Answer FileBroker::serve(const Notification& notification) {
   const auto number = static_cast<uint32_t>(notification.call.nr);
-  if (notification.call.arch != kernel::audit_arch(kernel::kNativeArch) || number >= rows_.size() || rows_[number] == nullptr) {
+  if (notification.call.arch != kernel::audit_arch(kernel::kNativeArch) || number >= rows_.size() ||
+      rows_[number] == nullptr) {
     // Lowering asks about this call and nobody here knows it: an error of ours, refused.
     Answer answer = Answer::refuse(EPERM);
     answer.internal_error = true;
@@ -158,7 +161,8 @@ Answer FileBroker::finish(Answer answer) const {
   return answer;
 }
 
-int FileBroker::read_path(const Notification& notification, uint64_t address, Path& buffer, std::string_view& path) const {
+int FileBroker::read_path(const Notification& notification, uint64_t address, Path& buffer,
+                          std::string_view& path) const {
   return -notification.read_string(address, buffer, path);
 }
 
@@ -183,7 +187,8 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
   Walked& walked = walked_[which];
   // What was read belongs to the task that still waits (pitfalls 5.3); nothing has been changed so far.
   if (!notification.valid()) return Answer::fail(EINTR);
-  if (walked.nameless) return files_.audit ? std::optional(Answer::go_on(ContinueReason::kNotRestricted)) : std::nullopt;
+  if (walked.nameless)
+    return files_.audit ? std::optional(Answer::go_on(ContinueReason::kNotRestricted)) : std::nullopt;
   FileDecision decision = files_.matcher->decide(walked.canonical(), access);
   if (decision.effect != FileEffect::kDeny && walked.object && files_.matcher->has_objects()) {
     struct stat status {};
@@ -194,10 +199,12 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
     if (decision.effect != FileEffect::kDeny)
       if (const auto other = files_.matcher->decide_alias(alias, access)) decision = *other;
   switch (decision.effect) {
-    case FileEffect::kDeny: return refuse(decision, which, access);
+    case FileEffect::kDeny:
+      return refuse(decision, which, access);
     case FileEffect::kRedirect: {
       const policy::Redirect& redirect = files_.redirects.at(decision.redirect);
-      constexpr FileAccess kChanges = FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
+      constexpr FileAccess kChanges =
+          FileAccess::kWrite | FileAccess::kCreate | FileAccess::kRemove | FileAccess::kAttributes;
       if (has(access, kChanges) && !redirect.writable) {
         decision.error = EACCES;
         return refuse(decision, which, access);
@@ -211,20 +218,24 @@ std::optional<Answer> FileBroker::decide(const Notification& notification, size_
       logged_access_ = access;
       object_.assign(walked.canonical());
       break;
-    case FileEffect::kAllow: break;
+    case FileEffect::kAllow:
+      break;
   }
   if (decision.kernel_grants)
     return Answer::go_on(files_.audit ? ContinueReason::kNotRestricted : ContinueReason::kKernelEnforces);
   return std::nullopt;
 }
 
-std::optional<Answer> FileBroker::refuse_by_name(const Notification& notification, int directory, std::string_view path, FileAccess access) {
+std::optional<Answer> FileBroker::refuse_by_name(const Notification& notification, int directory, std::string_view path,
+                                                 FileAccess access) {
   if (files_.masks.empty() || files_.audit) return std::nullopt;
   std::string name;
   if (!path.starts_with('/')) {
     std::array<char, 64> link;
-    if (directory == AT_FDCWD) std::snprintf(link.data(), link.size(), "/proc/%d/cwd", notification.tid);
-    else std::snprintf(link.data(), link.size(), "/proc/%d/fd/%d", notification.tid, directory);
+    if (directory == AT_FDCWD)
+      std::snprintf(link.data(), link.size(), "/proc/%d/cwd", notification.tid);
+    else
+      std::snprintf(link.data(), link.size(), "/proc/%d/fd/%d", notification.tid, directory);
     std::array<char, PATH_MAX> target;
     const ssize_t size = readlink(link.data(), target.data(), target.size());
     if (size <= 0 || target[0] != '/') return std::nullopt;
@@ -235,8 +246,10 @@ std::optional<Answer> FileBroker::refuse_by_name(const Notification& notificatio
   for (size_t at = 0; at < name.size();) {
     const size_t end = std::min(name.find('/', at), name.size());
     const std::string_view part(name.data() + at, end - at);
-    if (part == "..") canonical.erase(std::min(canonical.rfind('/'), canonical.size()));
-    else if (!part.empty() && part != ".") canonical.append("/").append(part);
+    if (part == "..")
+      canonical.erase(std::min(canonical.rfind('/'), canonical.size()));
+    else if (!part.empty() && part != ".")
+      canonical.append("/").append(part);
     at = end + 1;
   }
   if (canonical.empty()) return std::nullopt;
@@ -261,7 +274,8 @@ Answer FileBroker::open_how(const Notification& notification) {
   if (size < sizeof how) return Answer::fail(EINVAL);
   if (size > 4096) return Answer::fail(E2BIG);
   std::array<std::byte, 4096> bytes;
-  if (const int error = notification.read(notification.call.args[2], std::span(bytes).first(size))) return Answer::fail(-error);
+  if (const int error = notification.read(notification.call.args[2], std::span(bytes).first(size)))
+    return Answer::fail(-error);
   for (size_t i = sizeof how; i < size; ++i)
     if (bytes[i] != std::byte{0}) return Answer::fail(E2BIG);
   std::memcpy(&how, bytes.data(), sizeof how);
@@ -273,7 +287,8 @@ Answer FileBroker::open_how(const Notification& notification) {
   return open(notification, argument(notification, 0), notification.call.args[1], how.flags, how.mode);
 }
 
-Answer FileBroker::open(const Notification& notification, int directory, uint64_t address, uint64_t flags, uint64_t mode) {
+Answer FileBroker::open(const Notification& notification, int directory, uint64_t address, uint64_t flags,
+                        uint64_t mode) {
   if ((flags & O_PATH) != 0) return Answer::go_on(ContinueReason::kPathOnly);
   const bool creates = (flags & O_CREAT) != 0;
   if (creates && (flags & O_DIRECTORY) != 0) return Answer::fail(EINVAL);
@@ -291,14 +306,19 @@ Answer FileBroker::open(const Notification& notification, int directory, uint64_
   Walked& walked = walked_[0];
   // A name that somebody makes or removes meanwhile costs another round; each ends at a checked object or an error.
   for (int round = 0; round < 16; ++round) {
-    const int error = walker_.walk(notification, directory, path, follow ? Last::kFollow : Last::kNoFollow, creates, walked);
-    if (error != 0) return refuse_by_name(notification, directory, path, access_of_flags(flags)).value_or(Answer::fail(error));
+    const int error =
+        walker_.walk(notification, directory, path, follow ? Last::kFollow : Last::kNoFollow, creates, walked);
+    if (error != 0)
+      return refuse_by_name(notification, directory, path, access_of_flags(flags)).value_or(Answer::fail(error));
     if (walked.object) return open_existing(notification, flags, mode, access_of_flags(flags));
     if (auto answer = decide(notification, 0, access_of_flags(flags) | FileAccess::kCreate)) return *answer;
-    if (walked.object) return open_existing(notification, flags & ~static_cast<uint64_t>(O_CREAT | O_EXCL), mode, access_of_flags(flags));
-    const UniqueFd made(openat(walked.parent.get(), walked.name.data(),
-                               static_cast<int>((flags | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC) & ~static_cast<uint64_t>(O_TRUNC)),
-                               static_cast<mode_t>(mode & 07777)));
+    if (walked.object)
+      return open_existing(notification, flags & ~static_cast<uint64_t>(O_CREAT | O_EXCL), mode,
+                           access_of_flags(flags));
+    const UniqueFd made(
+        openat(walked.parent.get(), walked.name.data(),
+               static_cast<int>((flags | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC) & ~static_cast<uint64_t>(O_TRUNC)),
+               static_cast<mode_t>(mode & 07777)));
     if (made) return inject(notification, made, flags);
     if (errno != EEXIST || (flags & O_EXCL) != 0) return Answer::fail(errno);
     walked.parent.reset();
@@ -324,14 +344,17 @@ Answer FileBroker::open_existing(const Notification& notification, uint64_t flag
     const std::string own = task ? "/proc/" + std::to_string(task->tgid) + "/" : std::string();
     if (!task || !path.starts_with(own)) return Answer::fail(EACCES);
   }
-  if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(kTtyMajor, 0) && !same_terminal(notification.tid)) return Answer::fail(ENXIO);
+  if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(kTtyMajor, 0) && !same_terminal(notification.tid))
+    return Answer::fail(ENXIO);
   flags &= ~static_cast<uint64_t>(O_CREAT | O_EXCL | O_NOFOLLOW);
   if (may_block(status, flags)) {
     // Under another identity the thread would have to take it too; such a task is refused rather than served by root.
     if (identity_.can_differ() && (task_.fs_uid != geteuid() || task_.fs_gid != getegid())) return Answer::fail(EACCES);
-    return slow_.take(notification, std::make_unique<SlowOpen>(std::move(walked.object), flags)) ? Answer::later() : Answer::fail(EAGAIN);
+    return slow_.take(notification, std::make_unique<SlowOpen>(std::move(walked.object), flags)) ? Answer::later()
+                                                                                                 : Answer::fail(EAGAIN);
   }
-  const UniqueFd opened(::open(SelfPath(walked.object.borrow()).get(), static_cast<int>(flags | O_NOCTTY | O_CLOEXEC), static_cast<mode_t>(mode & 07777)));
+  const UniqueFd opened(::open(SelfPath(walked.object.borrow()).get(), static_cast<int>(flags | O_NOCTTY | O_CLOEXEC),
+                               static_cast<mode_t>(mode & 07777)));
   return opened ? inject(notification, opened, flags) : Answer::fail(errno);
 }
 
@@ -339,16 +362,19 @@ Answer FileBroker::open_existing(const Notification& notification, uint64_t flag
 Answer FileBroker::create(const Notification& notification, const FileCall& row) {
   const int directory = row.directory >= 0 ? argument(notification, row.directory) : AT_FDCWD;
   std::string_view path;
-  if (const int error = read_path(notification, notification.call.args[row.path], text_[0], path)) return Answer::fail(error);
+  if (const int error = read_path(notification, notification.call.args[row.path], text_[0], path))
+    return Answer::fail(error);
   std::string_view target;
   if (row.op == FileOp::kSymlink) {
-    if (const int error = read_path(notification, notification.call.args[0], text_[1], target)) return Answer::fail(error);
+    if (const int error = read_path(notification, notification.call.args[0], text_[1], target))
+      return Answer::fail(error);
     if (target.empty()) return Answer::fail(ENOENT);
   }
   const bool removes = row.op == FileOp::kUnlink || row.op == FileOp::kRmdir;
   if (auto answer = take_identity(notification, false, !removes)) return *answer;
   Walked& walked = walked_[0];
-  if (const int error = walker_.walk(notification, directory, path, Last::kParent, false, walked)) return Answer::fail(error);
+  if (const int error = walker_.walk(notification, directory, path, Last::kParent, false, walked))
+    return Answer::fail(error);
   if (auto answer = decide(notification, 0, removes ? FileAccess::kRemove : FileAccess::kCreate)) return *answer;
   // "/" itself: the kernel's words for it.
   if (!walked.parent) return Answer::fail(removes ? (row.op == FileOp::kRmdir ? EBUSY : EISDIR) : EEXIST);
@@ -357,7 +383,8 @@ Answer FileBroker::create(const Notification& notification, const FileCall& row)
   const int parent = walked.parent.get();
   const auto mode = static_cast<mode_t>(notification.call.args[row.path + 1] & 0xffff);
   switch (row.op) {
-    case FileOp::kMkdir: break;
+    case FileOp::kMkdir:
+      break;
     case FileOp::kMknod: {
       // Device nodes are never part of "write" (H7).
       if (S_ISCHR(mode) || S_ISBLK(mode)) return Answer::refuse(EPERM);
@@ -387,14 +414,20 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   const int flags = row.flags >= 0 ? argument(notification, row.flags) : 0;
   std::string_view from;
   std::string_view to;
-  if (const int error = read_path(notification, notification.call.args[at_form ? 1 : 0], text_[0], from)) return Answer::fail(error);
-  if (const int error = read_path(notification, notification.call.args[at_form ? 3 : 1], text_[1], to)) return Answer::fail(error);
+  if (const int error = read_path(notification, notification.call.args[at_form ? 1 : 0], text_[0], from))
+    return Answer::fail(error);
+  if (const int error = read_path(notification, notification.call.args[at_form ? 3 : 1], text_[1], to))
+    return Answer::fail(error);
   if (auto answer = take_identity(notification, false, false)) return *answer;
   const bool links = row.op == FileOp::kLink;
   if (links && (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0) return Answer::fail(EINVAL);
   int error = 0;
-  if (links && from.empty() && (flags & AT_EMPTY_PATH) != 0) error = walker_.walk_descriptor(notification, from_directory, walked_[0]);
-  else error = walker_.walk(notification, from_directory, from, links ? ((flags & AT_SYMLINK_FOLLOW) != 0 ? Last::kFollow : Last::kNoFollow) : Last::kParent, false, walked_[0]);
+  if (links && from.empty() && (flags & AT_EMPTY_PATH) != 0)
+    error = walker_.walk_descriptor(notification, from_directory, walked_[0]);
+  else
+    error = walker_.walk(notification, from_directory, from,
+                         links ? ((flags & AT_SYMLINK_FOLLOW) != 0 ? Last::kFollow : Last::kNoFollow) : Last::kParent,
+                         false, walked_[0]);
   if (error != 0) return Answer::fail(error);
   error = walker_.walk(notification, to_directory, to, Last::kParent, false, walked_[1]);
   if (error != 0) return Answer::fail(error);
@@ -403,7 +436,8 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   FileAccess destination = FileAccess::kCreate;
   if (exchange) source |= FileAccess::kCreate;
   struct stat existing {};
-  const bool replaces = !links && walked_[1].parent && fstatat(walked_[1].parent.get(), walked_[1].name.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool replaces = !links && walked_[1].parent &&
+                        fstatat(walked_[1].parent.get(), walked_[1].name.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0;
   if (exchange || replaces) destination |= FileAccess::kRemove;
   bool kernel_grants = true;
   for (const auto& [which, access] : {std::pair<size_t, FileAccess>{0, source}, {1, destination}}) {
@@ -416,10 +450,13 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   if (!walked_[0].nameless) {
     struct stat moved {};
     // What can't be looked at counts as a directory: the stricter question.
-    const bool looked = walked_[0].object ? fstat(walked_[0].object.get(), &moved) == 0
-                                          : walked_[0].parent && fstatat(walked_[0].parent.get(), walked_[0].name.data(), &moved, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool looked = walked_[0].object
+                            ? fstat(walked_[0].object.get(), &moved) == 0
+                            : walked_[0].parent && fstatat(walked_[0].parent.get(), walked_[0].name.data(), &moved,
+                                                           AT_SYMLINK_NOFOLLOW) == 0;
     const bool directory = !looked || S_ISDIR(moved.st_mode) || (exchange && S_ISDIR(existing.st_mode));
-    if (const auto refused = files_.matcher->decide_move(walked_[0].canonical(), walked_[1].canonical(), exchange, directory)) {
+    if (const auto refused =
+            files_.matcher->decide_move(walked_[0].canonical(), walked_[1].canonical(), exchange, directory)) {
       if (refused->effect == FileEffect::kDeny) return refuse(*refused, 0, source);
     }
   }
@@ -430,11 +467,13 @@ Answer FileBroker::move(const Notification& notification, const FileCall& row) {
   if (walked_[1].wants_directory) name += '/';
   int64_t result = 0;
   if (links) {
-    result = result_of(linkat(AT_FDCWD, SelfPath(walked_[0].object.borrow()).get(), walked_[1].parent.get(), name.c_str(), AT_SYMLINK_FOLLOW));
+    result = result_of(linkat(AT_FDCWD, SelfPath(walked_[0].object.borrow()).get(), walked_[1].parent.get(),
+                              name.c_str(), AT_SYMLINK_FOLLOW));
   } else {
     std::string old(walked_[0].name.data());
     if (walked_[0].wants_directory) old += '/';
-    result = result_of(syscall(SYS_renameat2, walked_[0].parent.get(), old.c_str(), walked_[1].parent.get(), name.c_str(), flags));
+    result = result_of(
+        syscall(SYS_renameat2, walked_[0].parent.get(), old.c_str(), walked_[1].parent.get(), name.c_str(), flags));
   }
   return result < 0 ? Answer::fail(static_cast<int>(-result)) : Answer::result(0);
 }
@@ -456,8 +495,10 @@ Answer FileBroker::on_object(const Notification& notification, const FileCall& r
     if (error != 0) return Answer::fail(error);
     const bool empty_is_descriptor = (flags & AT_EMPTY_PATH) != 0 || row.op == FileOp::kReadlink;
     if (null_is_descriptor || (path.empty() && row.directory >= 0 && empty_is_descriptor)) {
-      if (directory == AT_FDCWD) error = walker_.walk(notification, AT_FDCWD, ".", Last::kFollow, false, walked_[0]);
-      else error = walker_.walk_descriptor(notification, directory, walked_[0]);
+      if (directory == AT_FDCWD)
+        error = walker_.walk(notification, AT_FDCWD, ".", Last::kFollow, false, walked_[0]);
+      else
+        error = walker_.walk_descriptor(notification, directory, walked_[0]);
     } else {
       bool follow = row.follows;
       if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && row.flags_nofollow) follow = false;
@@ -512,16 +553,21 @@ int64_t FileBroker::act_on_object(const Notification& notification, const FileCa
       if (path == "/proc/self" || path == "/proc/thread-self") {
         const std::optional<TaskStatus> task = task_status(notification.tid);
         if (!task) return -ESRCH;
-        length = path == "/proc/self" ? std::snprintf(text.data(), text.size(), "%d", task->tgid)
-                                      : std::snprintf(text.data(), text.size(), "%d/task/%d", task->tgid, notification.tid);
+        length = path == "/proc/self"
+                     ? std::snprintf(text.data(), text.size(), "%d", task->tgid)
+                     : std::snprintf(text.data(), text.size(), "%d/task/%d", task->tgid, notification.tid);
       }
       const auto used = std::min<size_t>(static_cast<size_t>(length), static_cast<size_t>(size));
       const int written = notification.write(args[row.data], std::as_bytes(std::span(text.data(), used)));
       return written < 0 ? written : static_cast<int64_t>(used);
     }
-    case FileOp::kChmod: return result_of(chmod(self.get(), static_cast<mode_t>(args[row.data] & 07777)));
-    case FileOp::kChown: return result_of(fchownat(fd, "", static_cast<uid_t>(args[row.data]), static_cast<gid_t>(args[row.data + 1]), AT_EMPTY_PATH));
-    case FileOp::kTruncate: return result_of(truncate(self.get(), static_cast<off_t>(args[row.data])));
+    case FileOp::kChmod:
+      return result_of(chmod(self.get(), static_cast<mode_t>(args[row.data] & 07777)));
+    case FileOp::kChown:
+      return result_of(
+          fchownat(fd, "", static_cast<uid_t>(args[row.data]), static_cast<gid_t>(args[row.data + 1]), AT_EMPTY_PATH));
+    case FileOp::kTruncate:
+      return result_of(truncate(self.get(), static_cast<off_t>(args[row.data])));
     case FileOp::kUtimensat: {
       timespec times[2];
       if (args[row.data] != 0) {
@@ -548,7 +594,8 @@ int64_t FileBroker::act_on_object(const Notification& notification, const FileCa
     case FileOp::kRemovexattr: {
       std::array<char, XATTR_NAME_MAX + 2> buffer;
       std::string_view name;
-      if (const int error = notification.read_string(args[row.data], buffer, name)) return error == -ENAMETOOLONG ? -ERANGE : error;
+      if (const int error = notification.read_string(args[row.data], buffer, name))
+        return error == -ENAMETOOLONG ? -ERANGE : error;
       if (row.op == FileOp::kRemovexattr) return result_of(removexattr(self.get(), buffer.data()));
       const uint64_t size = args[row.data + 2];
       if (row.op == FileOp::kSetxattr) {
@@ -575,7 +622,8 @@ int64_t FileBroker::act_on_object(const Notification& notification, const FileCa
       if (!watcher) return -errno;
       return result_of(inotify_add_watch(watcher.get(), self.get(), static_cast<uint32_t>(args[2])));
     }
-    default: break;
+    default:
+      break;
   }
   static_cast<void>(descriptor);
   return -EPERM;
@@ -584,18 +632,25 @@ int64_t FileBroker::act_on_object(const Notification& notification, const FileCa
 Answer FileBroker::serve(const Notification& notification, const FileCall& row) {
   const auto& args = notification.call.args;
   switch (row.op) {
-    case FileOp::kOpen: return open(notification, AT_FDCWD, args[0], static_cast<uint32_t>(args[1]), args[2]);
-    case FileOp::kOpenat: return open(notification, argument(notification, 0), args[1], static_cast<uint32_t>(args[2]), args[3]);
-    case FileOp::kCreat: return open(notification, AT_FDCWD, args[0], O_CREAT | O_WRONLY | O_TRUNC, args[1]);
-    case FileOp::kOpenat2: return open_how(notification);
+    case FileOp::kOpen:
+      return open(notification, AT_FDCWD, args[0], static_cast<uint32_t>(args[1]), args[2]);
+    case FileOp::kOpenat:
+      return open(notification, argument(notification, 0), args[1], static_cast<uint32_t>(args[2]), args[3]);
+    case FileOp::kCreat:
+      return open(notification, AT_FDCWD, args[0], O_CREAT | O_WRONLY | O_TRUNC, args[1]);
+    case FileOp::kOpenat2:
+      return open_how(notification);
     case FileOp::kMkdir:
     case FileOp::kMknod:
     case FileOp::kSymlink:
     case FileOp::kUnlink:
-    case FileOp::kRmdir: return create(notification, row);
+    case FileOp::kRmdir:
+      return create(notification, row);
     case FileOp::kRename:
-    case FileOp::kLink: return move(notification, row);
-    default: return on_object(notification, row);
+    case FileOp::kLink:
+      return move(notification, row);
+    default:
+      return on_object(notification, row);
   }
 }
 

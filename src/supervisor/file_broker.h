@@ -1,12 +1,12 @@
 #pragma once
-// Serves the calls that name or change files (Check::kFile): copies what they point to, walks to the object as the target
-// would, asks the policy about the object, and then
+// Serves the calls that name or change files (Check::kFile): copies what they point to, walks to the object as the
+// target would, asks the policy about the object, and then
 //   - refuses, telling which rule did;
 //   - lets the call run on, only where the kernel enforces the same policy on whatever it will touch (I1);
 //   - or acts on the pinned object itself, with the target's identity and umask, and hands over the result (I4).
-// Two kinds of calls have no on-behalf form. chdir and fchdir are let go on: a working directory grants nothing, since each
-// later access is decided on the object that it resolves to. execve is let go on only where Landlock decides about it (H9).
-// Service thread only.
+// Two kinds of calls have no on-behalf form. chdir and fchdir are let go on: a working directory grants nothing, since
+// each later access is decided on the object that it resolves to. execve is let go on only where Landlock decides about
+// it (H9). Service thread only.
 #include <array>
 #include <memory>
 #include <optional>
@@ -48,9 +48,10 @@ class FileBroker {
   Answer refuse(const policy::FileDecision& decision, size_t which, policy::FileAccess access);
   // Becomes the asking task. An answer if that can't be.
   std::optional<Answer> take_identity(const Notification& notification, bool real, bool needs_umask);
-  // A walk that failed may have failed at a covered directory, in which nothing is to be found: then it is that which is
-  // told. By the text of the name, which is enough to refuse.
-  std::optional<Answer> refuse_by_name(const Notification& notification, int directory, std::string_view path, policy::FileAccess access);
+  // A walk that failed may have failed at a covered directory, in which nothing is to be found: then it is that which
+  // is told. By the text of the name, which is enough to refuse.
+  std::optional<Answer> refuse_by_name(const Notification& notification, int directory, std::string_view path,
+                                       policy::FileAccess access);
   int read_path(const Notification& notification, uint64_t address, Path& buffer, std::string_view& path) const;
   Answer finish(Answer answer) const;
 

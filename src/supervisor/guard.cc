@@ -28,10 +28,14 @@ bool is_for_the_program(const signalfd_siginfo& info) {
     case SIGCHLD:
     case SIGPIPE:
     case SIGTTIN:
-    case SIGTTOU: return false;
-    case SIGCONT: return true;
-    case SIGHUP: return info.ssi_code != SI_KERNEL || getsid(0) == getpid();
-    default: return info.ssi_code != SI_KERNEL;
+    case SIGTTOU:
+      return false;
+    case SIGCONT:
+      return true;
+    case SIGHUP:
+      return info.ssi_code != SI_KERNEL || getsid(0) == getpid();
+    default:
+      return info.ssi_code != SI_KERNEL;
   }
 }
 
@@ -57,7 +61,8 @@ class Guard {
     signalfd_siginfo info{};
     if (read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     if (!is_for_the_program(info)) return;
-    const GuardMessage message{GuardMessage::Kind::kSignal, static_cast<int32_t>(info.ssi_signo), static_cast<int32_t>(info.ssi_pid)};
+    const GuardMessage message{GuardMessage::Kind::kSignal, static_cast<int32_t>(info.ssi_signo),
+                               static_cast<int32_t>(info.ssi_pid)};
     // EAGAIN: hundreds of signals wait unread; like the kernel's own pending set, more of the same are one.
     static_cast<void>(send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
   }

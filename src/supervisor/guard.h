@@ -28,19 +28,21 @@ struct GuardMessage {
 // The supervisor's end.
 struct GuardLink {
   pid_t guard = -1;
-  UniqueFd guard_pidfd;   // readable once the guard is dead
+  UniqueFd guard_pidfd;  // readable once the guard is dead
   UniqueFd socket;
-  sigset_t caller_mask{}; // the mask to give to the program; everything is blocked here
+  sigset_t caller_mask{};  // the mask to give to the program; everything is blocked here
 };
 
 // Lets go of the caller's pipes, which are the program's: standard input and output become /dev/null, `inherited` is
-// closed. Otherwise a reader of the program's output would wait for the end of the run. Standard error stays, for denials.
+// closed. Otherwise a reader of the program's output would wait for the end of the run. Standard error stays, for
+// denials.
 void release_inherited(std::span<const int> inherited);
 
 // Forks; `supervise` runs in the child, which exits with what it returns. Returns the exit status for the caller: the
 // supervisor's, or `failure_status` with a line on standard error if it died. Must be called while single-threaded.
 // `inherited` are released in the guard at once; the supervisor does it when the program has its own copies.
-[[nodiscard]] Result<int> run_under_guard(const TerminalState& terminal, int failure_status, std::span<const int> inherited,
+[[nodiscard]] Result<int> run_under_guard(const TerminalState& terminal, int failure_status,
+                                          std::span<const int> inherited,
                                           const std::function<int(GuardLink)>& supervise);
 
 }  // namespace srun::supervisor

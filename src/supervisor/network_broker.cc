@@ -39,7 +39,9 @@ int option(BorrowedFd socket, int name) {
   return getsockopt(socket.get(), SOL_SOCKET, name, &value, &size) == 0 ? value : -errno;
 }
 
-constexpr int argument(const Notification& notification, int index) { return static_cast<int32_t>(notification.call.args[index]); }
+constexpr int argument(const Notification& notification, int index) {
+  return static_cast<int32_t>(notification.call.args[index]);
+}
 
 // AF_INET and AF_INET6 addresses as rules see them. False: too short.
 bool to_rule(const CopiedAddress& from, int type, SocketAddress& to) {
@@ -85,7 +87,8 @@ bool become_task(const Notification& notification) {
   return read_credentials(notification.tid, task) && notification.valid() && identity.become_peer(task);
 }
 
-// Whether the kernel tells which file a Unix socket is bound to: asked about one that is bound to none, it answers at all.
+// Whether the kernel tells which file a Unix socket is bound to: asked about one that is bound to none, it answers at
+// all.
 bool can_tell_bound_files() {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return probe && RunSockets::is_known(probe.borrow());
@@ -93,7 +96,8 @@ bool can_tell_bound_files() {
 
 class SlowConnect final : public SlowCall {
  public:
-  SlowConnect(UniqueFd socket, const CopiedAddress& address, UniqueFd object) : socket_(std::move(socket)), address_(address), object_(std::move(object)) {}
+  SlowConnect(UniqueFd socket, const CopiedAddress& address, UniqueFd object)
+      : socket_(std::move(socket)), address_(address), object_(std::move(object)) {}
 
   Answer run(const Notification& notification, const std::atomic<Interruption>& interruption) override {
     if (!become_task(notification)) return Answer::refuse(EACCES);
@@ -116,7 +120,11 @@ class SlowSend final : public SlowCall {
  public:
   // `length`: where a sendmmsg wants to have the number of bytes; it returns 1 then. 0: the bytes are the result.
   SlowSend(UniqueFd socket, SocketMessage message, bool stream, UniqueFd object, uint64_t length)
-      : socket_(std::move(socket)), message_(std::move(message)), stream_(stream), object_(std::move(object)), length_(length) {}
+      : socket_(std::move(socket)),
+        message_(std::move(message)),
+        stream_(stream),
+        object_(std::move(object)),
+        length_(length) {}
 
   Answer run(const Notification& notification, const std::atomic<Interruption>& interruption) override {
     if (!become_task(notification)) return Answer::refuse(EACCES);
@@ -134,7 +142,8 @@ class SlowSend final : public SlowCall {
       if (sent != -EAGAIN && message_.sent != 0) return finished(notification);
       if (sent == -EPIPE && stream_ && (message_.flags & MSG_NOSIGNAL) == 0) raise_broken_pipe(notification);
       if (sent != -EAGAIN) return Answer::fail(static_cast<int>(-sent));
-      if (interruption.load() == Interruption::kSignal) return message_.sent != 0 ? finished(notification) : Answer::fail(kRestart);
+      if (interruption.load() == Interruption::kSignal)
+        return message_.sent != 0 ? finished(notification) : Answer::fail(kRestart);
       if (interruption.load() == Interruption::kGone) return Answer::fail(EINTR);
       if (left == 0) return message_.sent != 0 ? finished(notification) : Answer::fail(EAGAIN);
       // In steps: of a datagram socket the peer's queue, which it waits for, can't be polled for by everybody.
@@ -150,7 +159,8 @@ class SlowSend final : public SlowCall {
   Answer finished(const Notification& notification) const {
     if (length_ == 0) return Answer::result(static_cast<int64_t>(message_.sent));
     const auto size = static_cast<uint32_t>(message_.sent);
-    return notification.write(length_, std::as_bytes(std::span(&size, 1))) == 0 ? Answer::result(1) : Answer::fail(EFAULT);
+    return notification.write(length_, std::as_bytes(std::span(&size, 1))) == 0 ? Answer::result(1)
+                                                                                : Answer::fail(EFAULT);
   }
 
   UniqueFd socket_;
@@ -162,15 +172,18 @@ class SlowSend final : public SlowCall {
 
 }  // namespace
 
-NetworkBroker::NetworkBroker(const policy::NetworkEnforcement& network, const policy::FileEnforcement& files, Membership membership, SlowCalls& slow)
+NetworkBroker::NetworkBroker(const policy::NetworkEnforcement& network, const policy::FileEnforcement& files,
+                             Membership membership, SlowCalls& slow)
     : network_(network), files_(files), slow_(slow), walker_(membership), knows_bound_files_(can_tell_bound_files()) {}
 
 Answer NetworkBroker::serve(const Notification& notification) {
-  const kernel::Syscall* const row = kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(notification.call.nr));
+  const kernel::Syscall* const row =
+      kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(notification.call.nr));
   Call call = Call::kNone;
   if (row != nullptr && notification.call.arch == kernel::audit_arch(kernel::kNativeArch)) {
-    constexpr std::pair<std::string_view, Call> kCalls[] = {{"connect", Call::kConnect}, {"bind", Call::kBind},       {"listen", Call::kListen},
-                                                            {"sendto", Call::kSendto},   {"sendmsg", Call::kSendmsg}, {"sendmmsg", Call::kSendmmsg}};
+    constexpr std::pair<std::string_view, Call> kCalls[] = {{"connect", Call::kConnect}, {"bind", Call::kBind},
+                                                            {"listen", Call::kListen},   {"sendto", Call::kSendto},
+                                                            {"sendmsg", Call::kSendmsg}, {"sendmmsg", Call::kSendmmsg}};
     for (const auto& [name, known] : kCalls)
       if (row->name == name) call = known;
   }
@@ -211,13 +224,20 @@ Answer NetworkBroker::act(const Notification& notification, Call call) {
   if (!notification.valid()) return Answer::fail(EINTR);
   if (auto answer = take_identity(notification)) return *answer;
   switch (call) {
-    case Call::kConnect: return connect(notification, socket);
-    case Call::kBind: return bind(notification, socket);
-    case Call::kListen: return listen(notification, socket);
-    case Call::kSendto: return send_to(notification, socket);
-    case Call::kSendmsg: return send_message(notification, socket);
-    case Call::kSendmmsg: return send_messages(notification, socket);
-    case Call::kNone: break;
+    case Call::kConnect:
+      return connect(notification, socket);
+    case Call::kBind:
+      return bind(notification, socket);
+    case Call::kListen:
+      return listen(notification, socket);
+    case Call::kSendto:
+      return send_to(notification, socket);
+    case Call::kSendmsg:
+      return send_message(notification, socket);
+    case Call::kSendmmsg:
+      return send_messages(notification, socket);
+    case Call::kNone:
+      break;
   }
   return Answer::refuse(EPERM);
 }
@@ -232,9 +252,11 @@ std::optional<Answer> NetworkBroker::open_socket(const Notification& notificatio
   if (socket.domain == -ENOTSOCK || socket.domain < 0 || socket.type < 0) return Answer::fail(ENOTSOCK);
   socket.blocking = (flags & O_NONBLOCK) == 0;
   const bool known = socket.domain == AF_UNIX || socket.domain == AF_NETLINK ||
-                     ((socket.domain == AF_INET || socket.domain == AF_INET6) && (socket.type == SOCK_STREAM || socket.type == SOCK_DGRAM));
+                     ((socket.domain == AF_INET || socket.domain == AF_INET6) &&
+                      (socket.type == SOCK_STREAM || socket.type == SOCK_DGRAM));
   // A socket that the run was given, of a kind that no rule can speak about.
-  if (!known || (socket.domain == AF_NETLINK && option(socket.fd.borrow(), SO_PROTOCOL) != NETLINK_ROUTE)) return Answer::refuse(EACCES);
+  if (!known || (socket.domain == AF_NETLINK && option(socket.fd.borrow(), SO_PROTOCOL) != NETLINK_ROUTE))
+    return Answer::refuse(EACCES);
   return std::nullopt;
 }
 
@@ -252,7 +274,8 @@ Answer NetworkBroker::refuse(const SocketAddress& address, bpf::VerdictId verdic
   return answer;
 }
 
-std::optional<Answer> NetworkBroker::decide_peer(const Notification& notification, const Socket& socket, CopiedAddress& address) {
+std::optional<Answer> NetworkBroker::decide_peer(const Notification& notification, const Socket& socket,
+                                                 CopiedAddress& address) {
   const sa_family_t family = address.family();
   if (socket.domain == AF_UNIX) {
     if (family != AF_UNIX) return Answer::fail(EINVAL);
@@ -266,7 +289,8 @@ std::optional<Answer> NetworkBroker::decide_peer(const Notification& notificatio
     return std::nullopt;
   }
   SocketAddress peer;
-  if ((family != AF_INET && family != AF_INET6) || (socket.domain == AF_INET && family != AF_INET && address.length >= sizeof(sockaddr_in)))
+  if ((family != AF_INET && family != AF_INET6) ||
+      (socket.domain == AF_INET && family != AF_INET && address.length >= sizeof(sockaddr_in)))
     return Answer::fail(EAFNOSUPPORT);
   if (!to_rule(address, socket.type, peer)) return Answer::fail(EINVAL);
   aim_at_loopback(peer);
@@ -274,10 +298,13 @@ std::optional<Answer> NetworkBroker::decide_peer(const Notification& notificatio
   if (!decision.allowed) return refuse(peer, decision.verdict);
   if (!decision.only_own) return std::nullopt;
   switch (run_.server_at(peer)) {
-    case Server::kOwn: return std::nullopt;
+    case Server::kOwn:
+      return std::nullopt;
     // As it is where nobody listens; not tried, since somebody could begin to in between.
-    case Server::kNobody: return Answer::fail(ECONNREFUSED);
-    case Server::kOther: break;
+    case Server::kNobody:
+      return Answer::fail(ECONNREFUSED);
+    case Server::kOther:
+      break;
   }
   return refuse(peer, decision.verdict);
 }
@@ -295,21 +322,26 @@ std::optional<Answer> NetworkBroker::decide_unix_peer(const Notification& notifi
     if (!decision.allowed) return refuse(peer, decision.verdict);
     if (!decision.only_own) return std::nullopt;
     switch (run_.abstract_server(abstract)) {
-      case Server::kOwn: return std::nullopt;
-      case Server::kNobody: return Answer::fail(ECONNREFUSED);
-      case Server::kOther: break;
+      case Server::kOwn:
+        return std::nullopt;
+      case Server::kNobody:
+        return Answer::fail(ECONNREFUSED);
+      case Server::kOther:
+        break;
     }
     return refuse(peer, decision.verdict);
   }
   const std::string_view path(name.sun_path, strnlen(name.sun_path, size));
-  if (const int error = walker_.walk(notification, AT_FDCWD, path, Last::kFollow, false, walked_)) return Answer::fail(error);
+  if (const int error = walker_.walk(notification, AT_FDCWD, path, Last::kFollow, false, walked_))
+    return Answer::fail(error);
   struct stat status {};
   if (!walked_.object || fstat(walked_.object.get(), &status) != 0) return Answer::fail(ECONNREFUSED);
   if (!S_ISSOCK(status.st_mode)) return Answer::fail(ECONNREFUSED);
   if (!notification.valid()) return Answer::fail(EINTR);
   peer.path = walked_.canonical();
   const NetworkDecision decision = network_.matcher->connect(peer);
-  if (!decision.allowed || (decision.only_own && !run_.owns_file(walked_.object.borrow()))) return refuse(peer, decision.verdict);
+  if (!decision.allowed || (decision.only_own && !run_.owns_file(walked_.object.borrow())))
+    return refuse(peer, decision.verdict);
   // Connected by the pinned object, whatever happens to the name.
   std::memset(&name, 0, sizeof name);
   name.sun_family = AF_UNIX;
@@ -320,7 +352,8 @@ std::optional<Answer> NetworkBroker::decide_unix_peer(const Notification& notifi
 
 Answer NetworkBroker::connect(const Notification& notification, Socket& socket) {
   CopiedAddress address;
-  if (const int error = read_address(notification, notification.call.args[1], notification.call.args[2], address)) return Answer::fail(error);
+  if (const int error = read_address(notification, notification.call.args[1], notification.call.args[2], address))
+    return Answer::fail(error);
   if (!notification.valid()) return Answer::fail(EINTR);
   if (address.length < sizeof(sa_family_t)) return Answer::fail(EINVAL);
   // Dissolves an association (connect(2)); the next one is decided then.
@@ -330,7 +363,10 @@ Answer NetworkBroker::connect(const Notification& notification, Socket& socket) 
   if (network_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
   const bool may_wait = socket.type == SOCK_STREAM || socket.type == SOCK_SEQPACKET;
   if (socket.blocking && may_wait && !dissolves) {
-    return slow_.take(notification, std::make_unique<SlowConnect>(std::move(socket.fd), address, std::move(walked_.object))) ? Answer::later() : Answer::fail(EAGAIN);
+    return slow_.take(notification,
+                      std::make_unique<SlowConnect>(std::move(socket.fd), address, std::move(walked_.object)))
+               ? Answer::later()
+               : Answer::fail(EAGAIN);
   }
   const int result = ::connect(socket.fd.get(), address.get(), address.length);
   const int error = result == 0 ? 0 : errno;
@@ -346,13 +382,15 @@ std::optional<Answer> NetworkBroker::decide_inet_bind(const SocketAddress& addre
 
 Answer NetworkBroker::bind(const Notification& notification, Socket& socket) {
   CopiedAddress address;
-  if (const int error = read_address(notification, notification.call.args[1], notification.call.args[2], address)) return Answer::fail(error);
+  if (const int error = read_address(notification, notification.call.args[1], notification.call.args[2], address))
+    return Answer::fail(error);
   if (!notification.valid()) return Answer::fail(EINTR);
   if (address.length < sizeof(sa_family_t)) return Answer::fail(EINVAL);
   if (socket.domain == AF_UNIX) {
     const auto& name = reinterpret_cast<const sockaddr_un&>(address.storage);
     if (address.family() != AF_UNIX || address.length > sizeof name) return Answer::fail(EINVAL);
-    if (address.length > offsetof(sockaddr_un, sun_path) && name.sun_path[0] != '\0') return bind_path(notification, socket, address);
+    if (address.length > offsetof(sockaddr_un, sun_path) && name.sun_path[0] != '\0')
+      return bind_path(notification, socket, address);
   } else if (socket.domain == AF_NETLINK) {
     const auto& name = reinterpret_cast<const sockaddr_nl&>(address.storage);
     if (address.length < sizeof name || address.family() != AF_NETLINK) return Answer::fail(EINVAL);
@@ -361,7 +399,8 @@ Answer NetworkBroker::bind(const Notification& notification, Socket& socket) {
     CopiedAddress meant = address;
     // bind(2) takes AF_UNSPEC for AF_INET's any address, for old programs.
     if (socket.domain == AF_INET && meant.family() == AF_UNSPEC) meant.storage.ss_family = AF_INET;
-    if (!to_rule(meant, socket.type, own)) return Answer::fail(meant.family() == AF_INET || meant.family() == AF_INET6 ? EINVAL : EAFNOSUPPORT);
+    if (!to_rule(meant, socket.type, own))
+      return Answer::fail(meant.family() == AF_INET || meant.family() == AF_INET6 ? EINVAL : EAFNOSUPPORT);
     if (auto answer = decide_inet_bind(own)) return *answer;
   }
   if (network_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
@@ -374,7 +413,8 @@ Answer NetworkBroker::bind(const Notification& notification, Socket& socket) {
 Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket, const CopiedAddress& address) {
   const auto& name = reinterpret_cast<const sockaddr_un&>(address.storage);
   const std::string_view path(name.sun_path, strnlen(name.sun_path, address.length - offsetof(sockaddr_un, sun_path)));
-  if (const int error = walker_.walk(notification, AT_FDCWD, path, Last::kParent, false, walked_)) return Answer::fail(error);
+  if (const int error = walker_.walk(notification, AT_FDCWD, path, Last::kParent, false, walked_))
+    return Answer::fail(error);
   if (!walked_.parent) return Answer::fail(EADDRINUSE);
   if (!notification.valid()) return Answer::fail(EINTR);
   if (files_.present) {
@@ -397,14 +437,16 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
   const UniqueFd before(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const UniqueFd directory = notification.pin_working_directory();
   if (!before || !directory) return Answer::refuse(EACCES);
-  // bind(2) keeps the name as it was given, and programs hand what getsockname(2) tells to others. So it is bound by that
-  // name, from the task's directory, if the name leads to the pinned directory here too. Whether it still did when the
-  // kernel walked it is asked afterwards (unix_diag): a program that changes it meanwhile, to have a socket elsewhere, has
-  // one to which nothing is delivered, and is ended. Where the kernel does not tell: by the last component from the pinned directory.
+  // bind(2) keeps the name as it was given, and programs hand what getsockname(2) tells to others. So it is bound by
+  // that name, from the task's directory, if the name leads to the pinned directory here too. Whether it still did when
+  // the kernel walked it is asked afterwards (unix_diag): a program that changes it meanwhile, to have a socket
+  // elsewhere, has one to which nothing is delivered, and is ended. Where the kernel does not tell: by the last
+  // component from the pinned directory.
   sockaddr_un given{};
   given.sun_family = AF_UNIX;
   std::memcpy(given.sun_path, path.data(), path.size());
-  auto given_length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (path.size() < sizeof given.sun_path ? 1 : 0));
+  auto given_length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() +
+                                             (path.size() < sizeof given.sun_path ? 1 : 0));
   ::umask(task_.umask);  // nothing else in this process makes files at the same time, or uses relative paths
   const ScopeExit own_place([&] {
     ::umask(0);
@@ -414,18 +456,22 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
   bool by_name = knows_bound_files_ && fchdir(directory.get()) == 0;
   if (by_name) {
     const size_t slash = path.rfind('/');
-    const std::string parent = slash == std::string_view::npos ? "." : slash == 0 ? "/" : std::string(path.substr(0, slash));
+    const std::string parent = slash == std::string_view::npos ? "."
+                               : slash == 0                    ? "/"
+                                                               : std::string(path.substr(0, slash));
     const UniqueFd ours(open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     struct stat here {};
     struct stat there {};
-    by_name = ours && fstat(ours.get(), &here) == 0 && fstat(walked_.parent.get(), &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    by_name = ours && fstat(ours.get(), &here) == 0 && fstat(walked_.parent.get(), &there) == 0 &&
+              here.st_dev == there.st_dev && here.st_ino == there.st_ino;
   }
   if (!by_name) {
     if (length > sizeof given.sun_path) return Answer::fail(ENAMETOOLONG);
     if (fchdir(walked_.parent.get()) != 0) return Answer::fail(errno);
     std::memset(given.sun_path, 0, sizeof given.sun_path);
     std::memcpy(given.sun_path, walked_.name.data(), length);
-    given_length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length + (length < sizeof given.sun_path ? 1 : 0));
+    given_length =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length + (length < sizeof given.sun_path ? 1 : 0));
   }
   if (::bind(socket.fd.get(), reinterpret_cast<const sockaddr*>(&given), given_length) != 0) return Answer::fail(errno);
   const UniqueFd made(openat(walked_.parent.get(), walked_.name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -433,7 +479,8 @@ Answer NetworkBroker::bind_path(const Notification& notification, Socket& socket
     // Whoever else has it can't use it either: nothing is delivered to it any more.
     ::shutdown(socket.fd.get(), SHUT_RDWR);
     identity_.restore();
-    if (const std::optional<TaskStatus> status = task_status(notification.tid); status && notification.valid()) kill(status->tgid, SIGKILL);
+    if (const std::optional<TaskStatus> status = task_status(notification.tid); status && notification.valid())
+      kill(status->tgid, SIGKILL);
     SocketAddress elsewhere;
     elsewhere.protocol = Protocol::kUnix;
     elsewhere.path = walked_.canonical();
@@ -450,7 +497,8 @@ Answer NetworkBroker::listen(const Notification& notification, Socket& socket) {
   if (socket.domain == AF_INET || socket.domain == AF_INET6) {
     CopiedAddress bound;
     bound.length = sizeof bound.storage;
-    if (getsockname(socket.fd.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) != 0) return Answer::fail(errno);
+    if (getsockname(socket.fd.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) != 0)
+      return Answer::fail(errno);
     SocketAddress own;
     if (!to_rule(bound, socket.type, own)) return Answer::refuse(EACCES);
     // Not bound yet: the kernel would take any free port of every address (H13). Bound already: it was decided then, or
@@ -461,8 +509,10 @@ Answer NetworkBroker::listen(const Notification& notification, Socket& socket) {
       aim_at_loopback(own);
       if (decide_inet_bind(own)) return *answer;
       if (network_.audit) return Answer::go_on(ContinueReason::kNotRestricted);
-      if (bound.family() == AF_INET) reinterpret_cast<sockaddr_in&>(bound.storage).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      else reinterpret_cast<sockaddr_in6&>(bound.storage).sin6_addr = in6addr_loopback;
+      if (bound.family() == AF_INET)
+        reinterpret_cast<sockaddr_in&>(bound.storage).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      else
+        reinterpret_cast<sockaddr_in6&>(bound.storage).sin6_addr = in6addr_loopback;
       if (::bind(socket.fd.get(), bound.get(), bound.length) != 0) return Answer::fail(errno);
     }
   }
@@ -477,14 +527,16 @@ Answer NetworkBroker::send_to(const Notification& notification, Socket& socket) 
   SocketMessage message;
   message.flags = argument(notification, 3);
   if (const int error = read_address(notification, args[4], args[5], message.name)) return Answer::fail(error);
-  if (const int error = read_data(notification, args[1], args[2], socket.type == SOCK_STREAM, message)) return Answer::fail(error);
+  if (const int error = read_data(notification, args[1], args[2], socket.type == SOCK_STREAM, message))
+    return Answer::fail(error);
   return send(notification, socket, std::move(message));
 }
 
 Answer NetworkBroker::send_message(const Notification& notification, Socket& socket) {
   SocketMessage message;
   message.flags = argument(notification, 2);
-  const int error = read_message(notification, notification.call.args[1], socket.domain, socket.type == SOCK_STREAM, message);
+  const int error =
+      read_message(notification, notification.call.args[1], socket.domain, socket.type == SOCK_STREAM, message);
   if (error == EPERM) return Answer::refuse(EPERM);
   if (error != 0) return Answer::fail(error);
   return send(notification, socket, std::move(message));
@@ -500,8 +552,10 @@ Answer NetworkBroker::send(const Notification& notification, Socket& socket, Soc
   if (message.name.length != 0 && !(stream && socket.domain == AF_UNIX)) {
     if (internet && message.name.family() == AF_UNSPEC) {
       // For old programs AF_INET (net/ipv4/udp.c); on an IPv6 socket it means "as connected".
-      if (socket.domain == AF_INET) message.name.storage.ss_family = AF_INET;
-      else message.name.length = 0;
+      if (socket.domain == AF_INET)
+        message.name.storage.ss_family = AF_INET;
+      else
+        message.name.length = 0;
     }
     if (message.name.length != 0)
       if (auto answer = decide_peer(notification, socket, message.name)) return *answer;
@@ -510,18 +564,21 @@ Answer NetworkBroker::send(const Notification& notification, Socket& socket, Soc
   const int64_t sent = send_now(socket.fd.borrow(), message);
   if (socket.type == SOCK_DGRAM && message.name.length != 0) run_.add(socket.fd.borrow());
   const bool may_wait = socket.blocking && (message.flags & MSG_DONTWAIT) == 0;
-  if (sent >= 0 && (!stream || !may_wait || static_cast<size_t>(sent) == message.data.size())) return Answer::result(sent);
+  if (sent >= 0 && (!stream || !may_wait || static_cast<size_t>(sent) == message.data.size()))
+    return Answer::result(sent);
   if (sent >= 0) message.sent = static_cast<size_t>(sent);
   if (sent == -EPIPE && stream && (message.flags & MSG_NOSIGNAL) == 0) raise_broken_pipe(notification);
   if (sent < 0 && (sent != -EAGAIN || !may_wait)) return Answer::fail(static_cast<int>(-sent));
   const auto partial = static_cast<int64_t>(message.sent);
-  return slow_.take(notification, std::make_unique<SlowSend>(std::move(socket.fd), std::move(message), stream, std::move(walked_.object), length))
+  return slow_.take(notification, std::make_unique<SlowSend>(std::move(socket.fd), std::move(message), stream,
+                                                             std::move(walked_.object), length))
              ? Answer::later()
-             : partial != 0 ? Answer::result(partial) : Answer::fail(EAGAIN);
+         : partial != 0 ? Answer::result(partial)
+                        : Answer::fail(EAGAIN);
 }
 
-// One after the other. Only the first may wait: when the next one would, what has been sent is told, as sendmmsg(2) does
-// where a signal comes in between.
+// One after the other. Only the first may wait: when the next one would, what has been sent is told, as sendmmsg(2)
+// does where a signal comes in between.
 Answer NetworkBroker::send_messages(const Notification& notification, Socket& socket) {
   constexpr unsigned kMost = 64;
   const auto& args = notification.call.args;
@@ -538,13 +595,16 @@ Answer NetworkBroker::send_messages(const Notification& notification, Socket& so
     same.domain = socket.domain;
     same.type = socket.type;
     same.blocking = socket.blocking && done == 0;
-    if (error == 0) answer = same.fd ? send(notification, same, std::move(message), place + offsetof(mmsghdr, msg_len)) : Answer::fail(errno);
+    if (error == 0)
+      answer = same.fd ? send(notification, same, std::move(message), place + offsetof(mmsghdr, msg_len))
+                       : Answer::fail(errno);
     if (answer.kind != Answer::Kind::kValue) {
       if (done == 0 || answer.kind == Answer::Kind::kContinue) return answer;
       break;
     }
     const auto sent = static_cast<uint32_t>(answer.value);
-    if (notification.write(place + offsetof(mmsghdr, msg_len), std::as_bytes(std::span(&sent, 1))) < 0) return Answer::fail(EFAULT);
+    if (notification.write(place + offsetof(mmsghdr, msg_len), std::as_bytes(std::span(&sent, 1))) < 0)
+      return Answer::fail(EFAULT);
   }
   return Answer::result(done);
 }

@@ -1,8 +1,8 @@
 #pragma once
-// Serves the calls that name an address (Check::kNetwork): copies the address, decides about the copy, and acts with the copy
-// on a duplicate of the task's socket (H25), with the task's identity. Whatever the program changes meanwhile, in memory or
-// in its descriptors, changes nothing of what is done (I1, I4). What may take its time leaves for a thread of its own.
-// A peer on a Unix socket sees the supervisor's process number in SO_PEERCRED (H12). Service thread only.
+// Serves the calls that name an address (Check::kNetwork): copies the address, decides about the copy, and acts with
+// the copy on a duplicate of the task's socket (H25), with the task's identity. Whatever the program changes meanwhile,
+// in memory or in its descriptors, changes nothing of what is done (I1, I4). What may take its time leaves for a thread
+// of its own. A peer on a Unix socket sees the supervisor's process number in SO_PEERCRED (H12). Service thread only.
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -32,8 +32,10 @@ struct CopiedAddress {
 
 class NetworkBroker {
  public:
-  // References are borrowed. `files` may restrict nothing; where it does, the names of Unix sockets are its business too.
-  NetworkBroker(const policy::NetworkEnforcement& network, const policy::FileEnforcement& files, Membership membership, SlowCalls& slow);
+  // References are borrowed. `files` may restrict nothing; where it does, the names of Unix sockets are its business
+  // too.
+  NetworkBroker(const policy::NetworkEnforcement& network, const policy::FileEnforcement& files, Membership membership,
+                SlowCalls& slow);
 
   Answer serve(const Notification& notification);
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -52,8 +52,9 @@ int Notification::write(uint64_t address, std::span<const std::byte> from) const
 }
 
 UniqueFd Notification::duplicate(int fd) const {
-  // The thread's own descriptor table (PIDFD_THREAD, Linux 6.9). Before that a pidfd stands for a process, whose table is
-  // that of all its threads but for CLONE_FILES games: then it is another socket, which is decided about and acted on alike.
+  // The thread's own descriptor table (PIDFD_THREAD, Linux 6.9). Before that a pidfd stands for a process, whose table
+  // is that of all its threads but for CLONE_FILES games: then it is another socket, which is decided about and acted
+  // on alike.
   if (const UniqueFd thread(static_cast<int>(syscall(SYS_pidfd_open, tid, O_EXCL))); thread)
     return UniqueFd(static_cast<int>(syscall(SYS_pidfd_getfd, thread.get(), fd, 0)));
   const std::optional<TaskStatus> status = task_status(tid);
@@ -83,9 +84,9 @@ int Notification::inject_and_answer(BorrowedFd fd, bool close_on_exec) const {
   request.flags = SECCOMP_ADDFD_FLAG_SEND;
   request.srcfd = static_cast<uint32_t>(fd.get());
   request.newfd_flags = close_on_exec ? O_CLOEXEC : 0;
-  // The ioctl waits, interruptibly, until the task has taken the descriptor, but marks the notification as answered with 0
-  // before that (kernel/seccomp.c, seccomp_notify_addfd): interrupted, it would leave the task with descriptor 0 for an
-  // open that gave it none. So no signal of ours may come in between.
+  // The ioctl waits, interruptibly, until the task has taken the descriptor, but marks the notification as answered
+  // with 0 before that (kernel/seccomp.c, seccomp_notify_addfd): interrupted, it would leave the task with descriptor 0
+  // for an open that gave it none. So no signal of ours may come in between.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -102,13 +103,20 @@ bool Notification::send(const Answer& answer) const {
   switch (answer.kind) {
     case Answer::Kind::kContinue:
       // The only CONTINUE of this program; answer.reason (answer.h) says why each is safe (I1).
-      if (answer.reason != ContinueReason::kNone) response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-      else response.error = -EPERM;
+      if (answer.reason != ContinueReason::kNone)
+        response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+      else
+        response.error = -EPERM;
       break;
-    case Answer::Kind::kErrno: response.error = static_cast<int32_t>(-answer.value); break;
-    case Answer::Kind::kValue: response.val = answer.value; break;
+    case Answer::Kind::kErrno:
+      response.error = static_cast<int32_t>(-answer.value);
+      break;
+    case Answer::Kind::kValue:
+      response.val = answer.value;
+      break;
     case Answer::Kind::kDone:
-    case Answer::Kind::kLater: return true;
+    case Answer::Kind::kLater:
+      return true;
   }
   // ENOENT: the task died or took a signal after RECV; normal under load. EINPROGRESS can't be: nobody else answers.
   // After any other failure the task waits until the listener closes, and then gets ENOSYS: never "allow".

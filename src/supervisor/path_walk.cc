@@ -8,18 +8,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
 #include <optional>
 #include <string>
 
 namespace srun::supervisor {
 namespace {
 
-constexpr int kMaxLinks = 40;  // MAXSYMLINKS of the kernel
+constexpr int kMaxLinks = 40;        // MAXSYMLINKS of the kernel
 constexpr ino_t kProcRootInode = 1;  // PROC_ROOT_INO of the kernel
 
 UniqueFd open_path(BorrowedFd directory, const char* path, int flags, uint64_t resolve) {
@@ -38,7 +38,8 @@ UniqueFd open_path(BorrowedFd directory, const char* path, int flags, uint64_t r
 bool same_object(BorrowedFd a, BorrowedFd b) {
   struct stat first {};
   struct stat second {};
-  return fstat(a.get(), &first) == 0 && fstat(b.get(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  return fstat(a.get(), &first) == 0 && fstat(b.get(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
 }
 
 bool on_procfs(BorrowedFd fd) {
@@ -72,9 +73,9 @@ bool link_is_protected(BorrowedFd directory, const struct stat& link) {
   return link.st_uid != follower && link.st_uid != parent.st_uid;
 }
 
-// Appends `rest` to the name of a link as text, ".." taken back. False where that leads out of the link: what follows is no
-// name below it. If one of the names taken back is a link itself, the text may name something else than the walk reaches:
-// then a rule may take away more than it says, never less.
+// Appends `rest` to the name of a link as text, ".." taken back. False where that leads out of the link: what follows
+// is no name below it. If one of the names taken back is a link itself, the text may name something else than the walk
+// reaches: then a rule may take away more than it says, never less.
 bool append_below(std::string& alias, std::string_view rest) {
   const size_t link = alias.size();
   while (!rest.empty()) {
@@ -110,7 +111,8 @@ bool path_of(BorrowedFd fd, std::array<char, PATH_MAX + NAME_MAX + 2>& path, siz
   return !std::string_view(path.data(), length).ends_with(" (deleted)");
 }
 
-// Which process directories of procfs may be entered on behalf: those of the run. Supervisor and guard look absent (H1).
+// Which process directories of procfs may be entered on behalf: those of the run. Supervisor and guard look absent
+// (H1).
 bool PathWalker::is_open_process(const Notification& notification, pid_t pid) const {
   return pid == notification.tid || membership_.is_member(pid);
 }
@@ -123,40 +125,45 @@ int PathWalker::walk_descriptor(const Notification& notification, int descriptor
   return 0;
 }
 
-int PathWalker::walk(const Notification& notification, int directory, std::string_view path, Last last, bool absent_is_fine,
-                     Walked& walked) const {
+int PathWalker::walk(const Notification& notification, int directory, std::string_view path, Last last,
+                     bool absent_is_fine, Walked& walked) const {
   if (path.empty()) return ENOENT;
   if (path.size() >= PATH_MAX) return ENAMETOOLONG;
   UniqueFd start;
-  if (path.front() == '/') start = notification.pin_root();
-  else if (directory == AT_FDCWD) start = notification.pin_working_directory();
-  else start = notification.pin_descriptor(directory);
+  if (path.front() == '/')
+    start = notification.pin_root();
+  else if (directory == AT_FDCWD)
+    start = notification.pin_working_directory();
+  else
+    start = notification.pin_descriptor(directory);
   if (!start) return errno;
   walked.wants_directory = path.back() == '/';
   if (last != Last::kParent) {
-    // One system call where no link is on the way and procfs is not involved. A buffer of our own, since the view is not
-    // necessarily of a string with a NUL.
+    // One system call where no link is on the way and procfs is not involved. A buffer of our own, since the view is
+    // not necessarily of a string with a NUL.
     std::array<char, PATH_MAX> text;
     const std::string_view relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
     std::memcpy(text.data(), relative.data(), relative.size());
     text[relative.size()] = '\0';
     if (!relative.empty()) {
       const uint64_t below = path.front() == '/' ? RESOLVE_IN_ROOT : 0;
-      UniqueFd found = open_path(start.borrow(), text.data(), last == Last::kNoFollow ? O_NOFOLLOW : 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | below);
+      UniqueFd found = open_path(start.borrow(), text.data(), last == Last::kNoFollow ? O_NOFOLLOW : 0,
+                                 RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | below);
       if (found && set_path(walked, found.borrow(), "") && !on_procfs(found.borrow())) {
         walked.object = std::move(found);
         return 0;
       }
       const int error = found ? ELOOP : errno;
       // ENOSYS: before Linux 5.6, or hidden by a container. What failed for another reason than a link fails for good.
-      if (!found && error != ELOOP && error != ENOSYS && error != EXDEV && !(error == ENOENT && absent_is_fine)) return error;
+      if (!found && error != ELOOP && error != ENOSYS && error != EXDEV && !(error == ENOENT && absent_is_fine))
+        return error;
     }
   }
   return walk_by_hand(notification, std::move(start), path, last, absent_is_fine, walked);
 }
 
-int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, std::string_view path, Last last, bool absent_is_fine,
-                             Walked& walked) const {
+int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, std::string_view path, Last last,
+                             bool absent_is_fine, Walked& walked) const {
   // Links make the rest longer; the kernel bounds each by PATH_MAX.
   std::string rest(path);
   UniqueFd current = std::move(start);
@@ -217,14 +224,15 @@ int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, s
     }
     const bool procfs = on_procfs(current.borrow());
     if (procfs && is_number(name.data())) {
-      // Process directories at the top, threads below task/, descriptors below fd/ (those are links, looked at below). In all
-      // three a number that is no member's is not entered.
+      // Process directories at the top, threads below task/, descriptors below fd/ (those are links, looked at below).
+      // In all three a number that is no member's is not entered.
       std::array<char, PATH_MAX + NAME_MAX + 2> where;
       size_t length = 0;
       if (!path_of(current.borrow(), where, length)) return ENOENT;
       const std::string_view directory(where.data(), length);
       const bool descriptors = directory.ends_with("/fd") || directory.ends_with("/fdinfo");
-      if (!descriptors && !is_open_process(notification, static_cast<pid_t>(std::strtol(name.data(), nullptr, 10)))) return ENOENT;
+      if (!descriptors && !is_open_process(notification, static_cast<pid_t>(std::strtol(name.data(), nullptr, 10))))
+        return ENOENT;
     }
     UniqueFd found(openat(current.get(), name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!found) {
@@ -253,8 +261,8 @@ int PathWalker::walk_by_hand(const Notification& notification, UniqueFd start, s
     if (++links > kMaxLinks) return ELOOP;
     const bool procfs_top = procfs && directory_inode == kProcRootInode;
     if (procfs && !procfs_top) {
-      // A magic link: /proc/PID/{exe,cwd,root,fd/N,ns/…}, or the same below task/TID. Whose it is was checked when its process
-      // directory was entered; opening it goes to the object itself.
+      // A magic link: /proc/PID/{exe,cwd,root,fd/N,ns/…}, or the same below task/TID. Whose it is was checked when its
+      // process directory was entered; opening it goes to the object itself.
       UniqueFd behind(openat(current.get(), name.data(), O_PATH | O_CLOEXEC));
       if (!behind) return errno;
       if (is_last && !wants_directory) {

@@ -77,7 +77,8 @@ bool children_of(pid_t pid, std::vector<pid_t>& out) {
     }
     std::string text;
     std::array<char, 4096> buffer;
-    for (ssize_t got; (got = read(file.get(), buffer.data(), buffer.size())) > 0;) text.append(buffer.data(), static_cast<size_t>(got));
+    for (ssize_t got; (got = read(file.get(), buffer.data(), buffer.size())) > 0;)
+      text.append(buffer.data(), static_cast<size_t>(got));
     const char* at = text.data();
     const char* const end = at + text.size();
     while (at < end) {
@@ -184,8 +185,8 @@ void end_all(pid_t watched, int* watched_status) {
       if (pid < 0) return;  // ECHILD: nothing is left
       break;
     }
-    // Direct children can't be mistaken for others: their numbers stay taken until we reap them. Deeper ones are held by
-    // pidfd and checked again; whatever is missed becomes a direct child as soon as its parent has died.
+    // Direct children can't be mistaken for others: their numbers stay taken until we reap them. Deeper ones are held
+    // by pidfd and checked again; whatever is missed becomes a direct child as soon as its parent has died.
     const Membership membership(self, -1);
     for (const pid_t pid : descendants(self)) {
       const Result<UniqueFd> pidfd = kernel::pidfd_open(pid);

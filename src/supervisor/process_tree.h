@@ -17,8 +17,8 @@ std::optional<TaskStatus> task_status(pid_t tid);
 // Bytes of /proc/TID/comm without the newline, at most 15; false if the task is gone. Hostile text.
 bool read_comm(pid_t tid, char (&comm)[16]);
 
-// Decides whether a process or thread is a member of the run: a descendant of the supervisor that is not the supervisor.
-// Used for verdicts on pid arguments (H4), so it answers "no" whenever it can't tell.
+// Decides whether a process or thread is a member of the run: a descendant of the supervisor that is not the
+// supervisor. Used for verdicts on pid arguments (H4), so it answers "no" whenever it can't tell.
 class Membership {
  public:
   Membership(pid_t supervisor, pid_t guard) : supervisor_(supervisor), guard_(guard) {}
@@ -42,9 +42,9 @@ void end_all(pid_t watched = -1, int* watched_status = nullptr);
 // Children of the calling process. Taken before a run begins, they are what it inherited from a shell that replaced
 // itself (`server & exec sandbox-run …`): strangers to the run.
 std::vector<pid_t> own_children();
-// The same where there are strangers among the children, which are left alone, with what descends from them. An orphan of
-// theirs, which a subreaper adopts too, is told from a member by the number of its seccomp filters: members have more
-// than the calling process. None of the strangers may have been waited for. Returns when no member is left.
+// The same where there are strangers among the children, which are left alone, with what descends from them. An orphan
+// of theirs, which a subreaper adopts too, is told from a member by the number of its seccomp filters: members have
+// more than the calling process. None of the strangers may have been waited for. Returns when no member is left.
 void end_all_but(std::vector<pid_t> strangers);
 
 }  // namespace srun::supervisor

@@ -85,7 +85,9 @@ std::optional<unix_diag_vfs> ask_file(BorrowedFd socket, bool& answered) {
   if (send(kernel.get(), &message, sizeof message, 0) < 0) return std::nullopt;
   const ssize_t size = recv(kernel.get(), answer.data(), answer.size(), 0);
   const auto* const header = reinterpret_cast<const nlmsghdr*>(answer.data());
-  if (size < static_cast<ssize_t>(sizeof *header) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len > static_cast<size_t>(size)) return std::nullopt;
+  if (size < static_cast<ssize_t>(sizeof *header) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+      header->nlmsg_len > static_cast<size_t>(size))
+    return std::nullopt;
   answered = true;
   for (size_t at = NLMSG_LENGTH(sizeof(unix_diag_msg)); at + sizeof(nlattr) <= header->nlmsg_len;) {
     nlattr attribute;
@@ -124,8 +126,8 @@ bool for_each_in_table(const std::string& path, Look look) {
   return true;
 }
 
-// The same for the sockets at one port, asked of the kernel (sock_diag(7)): the tables of procfs are walked from end to end,
-// which takes milliseconds. False: it can't be asked (no inet_diag), or the answer is not complete.
+// The same for the sockets at one port, asked of the kernel (sock_diag(7)): the tables of procfs are walked from end to
+// end, which takes milliseconds. False: it can't be asked (no inet_diag), or the answer is not complete.
 template <typename Look>
 bool for_each_at_port(bool tcp, uint8_t family, uint16_t port, Look look) {
   const UniqueFd kernel(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
@@ -140,7 +142,8 @@ bool for_each_at_port(bool tcp, uint8_t family, uint16_t port, Look look) {
   query.request.sdiag_protocol = tcp ? IPPROTO_TCP : IPPROTO_UDP;
   query.request.idiag_states = tcp ? 1U << kListening : ~0U;
   query.request.id.idiag_sport = htons(port);
-  if (!kernel || send(kernel.get(), &query, sizeof query, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof query)) return false;
+  if (!kernel || send(kernel.get(), &query, sizeof query, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof query))
+    return false;
   alignas(nlmsghdr) std::array<char, 16384> answer;
   while (true) {
     const ssize_t got = recv(kernel.get(), answer.data(), answer.size(), 0);
@@ -152,7 +155,9 @@ bool for_each_at_port(bool tcp, uint8_t family, uint16_t port, Look look) {
       if (header.nlmsg_len < sizeof header || header.nlmsg_len > static_cast<size_t>(got) - at) return false;
       if (header.nlmsg_type == NLMSG_DONE) return true;
       inet_diag_msg entry;
-      if (header.nlmsg_type == NLMSG_ERROR || (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0 || header.nlmsg_len < NLMSG_HDRLEN + sizeof entry) return false;
+      if (header.nlmsg_type == NLMSG_ERROR || (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0 ||
+          header.nlmsg_len < NLMSG_HDRLEN + sizeof entry)
+        return false;
       std::memcpy(&entry, answer.data() + at + NLMSG_HDRLEN, sizeof entry);
       policy::IpAddress local{};
       if (family == AF_INET) local[10] = local[11] = 0xff;
@@ -181,7 +186,8 @@ bool RunSockets::key_of(BorrowedFd object, FileKey& key) {
   if (statx(object.get(), "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0) return false;
   // File systems without birth times: the time of the last change of the inode, which an attacker can't set back.
   const statx_timestamp& time = (status.stx_mask & STATX_BTIME) != 0 ? status.stx_btime : status.stx_ctime;
-  key = {uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor, status.stx_ino, time.tv_sec * 1'000'000'000 + time.tv_nsec};
+  key = {uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor, status.stx_ino,
+         time.tv_sec * 1'000'000'000 + time.tv_nsec};
   return true;
 }
 
@@ -209,13 +215,19 @@ Server RunSockets::server_at(const policy::SocketAddress& address) const {
   const bool tcp = address.protocol == policy::Protocol::kTcp;
   Server found = Server::kNobody;
   const auto look = [&](const policy::IpAddress& local, unsigned port, bool listening, uint64_t inode) {
-    if (port != address.port || (tcp && !listening) || (local != address.address && !policy::is_unspecified(local))) return;
-    if (!owns_inode(inode)) found = Server::kOther;
-    else if (found == Server::kNobody) found = Server::kOwn;
+    if (port != address.port || (tcp && !listening) || (local != address.address && !policy::is_unspecified(local)))
+      return;
+    if (!owns_inode(inode))
+      found = Server::kOther;
+    else if (found == Server::kNobody)
+      found = Server::kOwn;
   };
-  if (for_each_at_port(tcp, AF_INET, address.port, look) && for_each_at_port(tcp, AF_INET6, address.port, look)) return found;
+  if (for_each_at_port(tcp, AF_INET, address.port, look) && for_each_at_port(tcp, AF_INET6, address.port, look))
+    return found;
   found = Server::kNobody;
-  if (for_each_in_table(tcp ? "/proc/self/net/tcp" : "/proc/self/net/udp", look) && for_each_in_table(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", look)) return found;
+  if (for_each_in_table(tcp ? "/proc/self/net/tcp" : "/proc/self/net/udp", look) &&
+      for_each_in_table(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", look))
+    return found;
   return Server::kOther;
 }
 
@@ -231,7 +243,8 @@ std::optional<bool> RunSockets::is_bound_to(BorrowedFd socket, BorrowedFd object
   const std::optional<unix_diag_vfs> place = ask_file(socket, answered);
   if (!place || fstat(object.get(), &file) != 0) return std::nullopt;
   // The kernel's own form of a device number, and the lower half of the inode's.
-  return place->udiag_vfs_ino == static_cast<uint32_t>(file.st_ino) && place->udiag_vfs_dev == (major(file.st_dev) << 20 | minor(file.st_dev));
+  return place->udiag_vfs_ino == static_cast<uint32_t>(file.st_ino) &&
+         place->udiag_vfs_dev == (major(file.st_dev) << 20 | minor(file.st_dev));
 }
 
 Server RunSockets::abstract_server(std::string_view name) const {
@@ -241,8 +254,8 @@ Server RunSockets::abstract_server(std::string_view name) const {
   std::string shown = "@" + std::string(name);
   std::replace(shown.begin(), shown.end(), '\0', '@');
   Server found = Server::kNobody;
-  // A name may hold line ends and blanks; only what begins like a line of the table and ends in the whole name counts, and
-  // what a hostile name makes look like another line can only add sockets that are not the run's.
+  // A name may hold line ends and blanks; only what begins like a line of the table and ends in the whole name counts,
+  // and what a hostile name makes look like another line can only add sockets that are not the run's.
   std::string_view rest = table;
   while (!rest.empty()) {
     std::string_view line = rest.substr(0, rest.find('\n'));

@@ -1,6 +1,6 @@
 #pragma once
-// Which servers belong to the run: sockets that it bound, told by what cannot be taken over by somebody else. Service thread
-// and slow calls.
+// Which servers belong to the run: sockets that it bound, told by what cannot be taken over by somebody else. Service
+// thread and slow calls.
 #include <sys/types.h>
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class RunSockets {
   Server abstract_server(std::string_view name) const;
   bool owns_file(BorrowedFd object) const;
 
-  // Whether the Unix socket is bound to exactly this file; nullopt where the kernel does not tell (sock_diag(7), unix_diag).
+  // Whether the Unix socket is bound to exactly this file; nullopt where the kernel does not tell (sock_diag(7),
+  // unix_diag).
   static bool is_known(BorrowedFd socket);  // it tells at all
   static std::optional<bool> is_bound_to(BorrowedFd socket, BorrowedFd object);
 

@@ -18,16 +18,18 @@
 namespace srun::supervisor {
 namespace {
 
-constexpr uint64_t kHoldAtMost = 100'000'000;     // a counted repeat is told after this many nanoseconds
-constexpr uint64_t kIdentityAge = 10'000'000;     // older than this, comm and tgid are read again
+constexpr uint64_t kHoldAtMost = 100'000'000;  // a counted repeat is told after this many nanoseconds
+constexpr uint64_t kIdentityAge = 10'000'000;  // older than this, comm and tgid are read again
 
 // As much of an object as an event holds: its end.
 std::string_view reported_part(std::string_view object) {
-  return object.size() > sizeof report::Event::object ? object.substr(object.size() - sizeof report::Event::object) : object;
+  return object.size() > sizeof report::Event::object ? object.substr(object.size() - sizeof report::Event::object)
+                                                      : object;
 }
 
 bool same_decision(const report::Event& held, const bpf::CallData& call, const Answer& answer) {
-  if (held.verdict != answer.verdict || held.nr != static_cast<uint32_t>(call.nr) || held.audit_arch != call.arch) return false;
+  if (held.verdict != answer.verdict || held.nr != static_cast<uint32_t>(call.nr) || held.audit_arch != call.arch)
+    return false;
   // What the call was about says more than its pointers.
   if (!answer.object.empty() || held.object_length > 0) {
     const std::string_view object = reported_part(answer.object);
@@ -54,8 +56,8 @@ ServiceLoop::ServiceLoop(const policy::Enforcement& enforcement, const ServiceOp
 
 void ServiceLoop::run(pid_t target) {
   affinity_.start(target);
-  // The kernel checks that the request is zero (5.5); its size never shrinks, so the header's struct is large enough for
-  // what a kernel of any version writes: seccomp_notif has not grown since 5.0.
+  // The kernel checks that the request is zero (5.5); its size never shrinks, so the header's struct is large enough
+  // for what a kernel of any version writes: seccomp_notif has not grown since 5.0.
   seccomp_notif request;
   uint64_t served = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
@@ -103,8 +105,8 @@ void ServiceLoop::run(pid_t target) {
 }
 
 void ServiceLoop::report(const Answer& answer, const bpf::CallData& call, TaskRecord& task, uint64_t now) {
-  // A tight loop of equal decisions costs a counter: the first one is told at once, the others as one event every 100 ms.
-  // With --events each is told by itself, as long as the control plane keeps up.
+  // A tight loop of equal decisions costs a counter: the first one is told at once, the others as one event every 100
+  // ms. With --events each is told by itself, as long as the control plane keeps up.
   const bool merge = !options_.every_event || ring_.crowded();
   if (merge && task.held.repeats > 0 && same_decision(task.held, call, answer)) {
     ++task.held.repeats;
@@ -176,7 +178,9 @@ void ServiceLoop::housekeeping(uint64_t now, bool all) {
 void ServiceLoop::announce_wishes() {
   const bool leases = affinity_.busy();
   const bool wants_poke = held_ > 0 || leases;
-  if (wants_poke == wants_poke_.load(std::memory_order_relaxed) && leases == has_leases_.load(std::memory_order_relaxed)) return;
+  if (wants_poke == wants_poke_.load(std::memory_order_relaxed) &&
+      leases == has_leases_.load(std::memory_order_relaxed))
+    return;
   has_leases_.store(leases, std::memory_order_relaxed);
   wants_poke_.store(wants_poke, std::memory_order_seq_cst);
   if (wants_poke && ring_.take_wake_request()) wake_consumer();

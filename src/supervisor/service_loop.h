@@ -1,6 +1,6 @@
 #pragma once
-// The loop that everything waits for: receive → decide → answer. One thread; no allocation, no lock, no formatting on the
-// path of a notification whose task is known, but for the one with which a call number has become frequent.
+// The loop that everything waits for: receive → decide → answer. One thread; no allocation, no lock, no formatting on
+// the path of a notification whose task is known, but for the one with which a call number has become frequent.
 #include <atomic>
 #include <cstdint>
 
@@ -17,7 +17,7 @@ namespace srun::supervisor {
 struct ServiceOptions {
   ServiceMode mode = ServiceMode::kAuto;
   bool sync_available = true;
-  bool every_event = false;  // --events: one event a decision, counted repeats only when the ring fills up
+  bool every_event = false;   // --events: one event a decision, counted repeats only when the ring fills up
   bpf::RunnerOptions engine;  // --no-jit: the interpreter
   cpu_set_t root_mask{};
 };
@@ -25,8 +25,8 @@ struct ServiceOptions {
 class ServiceLoop {
  public:
   // All references are borrowed and must outlive run(). `wake` is the consumer's eventfd.
-  ServiceLoop(const policy::Enforcement& enforcement, const ServiceOptions& options, BorrowedFd listener, BorrowedFd wake,
-              Membership membership, EventRing& ring);
+  ServiceLoop(const policy::Enforcement& enforcement, const ServiceOptions& options, BorrowedFd listener,
+              BorrowedFd wake, Membership membership, EventRing& ring);
 
   // Runs until the last task under the filter is gone or stop() was called. `target`: the program's first process.
   void run(pid_t target);

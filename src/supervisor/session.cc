@@ -19,8 +19,8 @@ namespace {
 // Interrupts a blocked RECV. The handler is empty and without SA_RESTART: EINTR is the message.
 void interrupt(int) {}
 
-// True once the program's descriptor table is no longer ours, which it is until its execve (H24): the listener, which is
-// close-on-exec, has then gone from it. A program that can't be looked at (set-user-id, unreadable) never says so.
+// True once the program's descriptor table is no longer ours, which it is until its execve (H24): the listener, which
+// is close-on-exec, has then gone from it. A program that can't be looked at (set-user-id, unreadable) never says so.
 bool has_own_descriptors(pid_t target, BorrowedFd listener) {
   std::array<char, 64> path;
   std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", target, listener.get());
@@ -30,14 +30,16 @@ bool has_own_descriptors(pid_t target, BorrowedFd listener) {
 
 }  // namespace
 
-Result<SessionResult> run_session(const policy::Enforcement& enforcement, const SessionOptions& options, const GuardLink& guard,
-                                  Target target, const ControlPlane::OnEvent& on_event, const std::function<void()>& on_tick) {
+Result<SessionResult> run_session(const policy::Enforcement& enforcement, const SessionOptions& options,
+                                  const GuardLink& guard, Target target, const ControlPlane::OnEvent& on_event,
+                                  const std::function<void()>& on_tick) {
   // However this function ends, nothing of the run outlives it (I2).
   const ScopeExit end_tree([] { end_all(); });
   EventRing ring;
   Result<std::unique_ptr<ControlPlane>> control = ControlPlane::create(options.control, guard, target.pid, ring);
   if (!control) return failure(control.error());
-  ServiceLoop loop(enforcement, options.service, target.listener.borrow(), (*control)->wake(), Membership(getpid(), guard.guard), ring);
+  ServiceLoop loop(enforcement, options.service, target.listener.borrow(), (*control)->wake(),
+                   Membership(getpid(), guard.guard), ring);
 
   const int poke_signal = SIGRTMAX;
   struct sigaction action {};
@@ -69,7 +71,8 @@ Result<SessionResult> run_session(const policy::Enforcement& enforcement, const 
     }
     return !released && ++looks < kLooks;
   };
-  result.run = (*control)->run(loop, [&] { pthread_kill(service.native_handle(), poke_signal); }, on_event, tick);
+  result.run = (*control)->run(
+      loop, [&] { pthread_kill(service.native_handle(), poke_signal); }, on_event, tick);
   service.join();
   result.dropped_events = ring.dropped();
   result.internal_errors = loop.internal_errors();

@@ -35,7 +35,8 @@ struct SessionResult {
 // Serves until nothing of the run is left; on an error nothing is left either. `on_event` and `on_tick` are called on
 // the calling thread.
 [[nodiscard]] Result<SessionResult> run_session(const policy::Enforcement& enforcement, const SessionOptions& options,
-                                                const GuardLink& guard, Target target, const ControlPlane::OnEvent& on_event,
+                                                const GuardLink& guard, Target target,
+                                                const ControlPlane::OnEvent& on_event,
                                                 const std::function<void()>& on_tick);
 
 }  // namespace srun::supervisor

@@ -100,7 +100,8 @@ bool SlowCalls::take(const Notification& notification, std::unique_ptr<SlowCall>
       const Answer answer = entry.call->run(entry.notification, entry.interruption);
       // A slow call never lets the kernel go on by itself.
       entry.notification.send(answer.kind == Answer::Kind::kContinue ? Answer::fail(EPERM) : answer);
-      // Under the lock, and the last thing that this thread does with either object: who sees it under the lock may join.
+      // Under the lock, and the last thing that this thread does with either object: who sees it under the lock may
+      // join.
       const std::lock_guard finished_lock(mutex_);
       entry.finished = true;
       changed_.notify_all();
@@ -137,11 +138,14 @@ void SlowCalls::watch() {
     for (Running& running : running_) {
       if (running.finished) continue;
       if (running.interruption.load() == Interruption::kNone) {
-        if (!running.notification.valid()) running.interruption.store(Interruption::kGone);
-        else if (has_deliverable_signal(running.notification.tid)) running.interruption.store(Interruption::kSignal);
+        if (!running.notification.valid())
+          running.interruption.store(Interruption::kGone);
+        else if (has_deliverable_signal(running.notification.tid))
+          running.interruption.store(Interruption::kSignal);
       }
       // Again and again: the worker may have looked at `interruption` just before it blocked.
-      if (running.interruption.load() != Interruption::kNone) pthread_kill(running.thread.native_handle(), wake_signal());
+      if (running.interruption.load() != Interruption::kNone)
+        pthread_kill(running.thread.native_handle(), wake_signal());
     }
     changed_.wait_for(lock, kWatchPeriod);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Calls that may take their time: opening a FIFO, connecting, looking up names. They leave the service loop for threads of
-// their own, at most kMaxSlowCalls of them; one more is refused by the caller of take() (pitfalls 5.20).
+// Calls that may take their time: opening a FIFO, connecting, looking up names. They leave the service loop for threads
+// of their own, at most kMaxSlowCalls of them; one more is refused by the caller of take() (pitfalls 5.20).
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -22,8 +22,8 @@ enum class Interruption : uint8_t {
   kSignal,  // the task has a signal to take: answer kRestart (H27)
   kGone,    // the task was killed or the run ends: nobody waits for an answer
 };
-// ERESTARTSYS: the kernel restarts the call or answers EINTR, as after any interrupted call. Only with a signal pending;
-// otherwise the task would see the number (H27).
+// ERESTARTSYS: the kernel restarts the call or answers EINTR, as after any interrupted call. Only with a signal
+// pending; otherwise the task would see the number (H27).
 inline constexpr int kRestart = 512;
 
 class SlowCall {
@@ -34,8 +34,8 @@ class SlowCall {
   virtual Answer run(const Notification& notification, const std::atomic<Interruption>& interruption) = 0;
 };
 
-// True if `tid` has a signal that it will take as soon as it leaves the kernel. False if that is not certain: a signal for
-// the whole process may be taken by another thread, unless this is the first or only one.
+// True if `tid` has a signal that it will take as soon as it leaves the kernel. False if that is not certain: a signal
+// for the whole process may be taken by another thread, unless this is the first or only one.
 bool has_deliverable_signal(pid_t tid);
 
 class SlowCalls {

@@ -74,10 +74,12 @@ int read_address(const Notification& notification, uint64_t pointer, uint64_t le
   if (size < 0 || static_cast<size_t>(size) > sizeof address.storage) return EINVAL;
   address.length = static_cast<socklen_t>(size);
   if (size == 0) return 0;
-  return -notification.read(pointer, std::as_writable_bytes(std::span(&address.storage, 1)).first(static_cast<size_t>(size)));
+  return -notification.read(pointer,
+                            std::as_writable_bytes(std::span(&address.storage, 1)).first(static_cast<size_t>(size)));
 }
 
-int read_data(const Notification& notification, uint64_t pointer, uint64_t length, bool stream, SocketMessage& message) {
+int read_data(const Notification& notification, uint64_t pointer, uint64_t length, bool stream,
+              SocketMessage& message) {
   if (!stream && length > kMaxDatagramBytes) return EMSGSIZE;
   message.data.resize(std::min<uint64_t>(length, kMaxStreamBytes));
   return message.data.empty() ? 0 : -notification.read(pointer, message.data);
@@ -92,11 +94,14 @@ int read_message(const Notification& notification, uint64_t pointer, int domain,
     const auto size = static_cast<int32_t>(header.msg_namelen);
     if (size < 0) return EINVAL;
     const auto most = std::min<size_t>(static_cast<size_t>(size), sizeof message.name.storage);
-    if (const int error = read_address(notification, reinterpret_cast<uint64_t>(header.msg_name), most, message.name)) return error;
+    if (const int error = read_address(notification, reinterpret_cast<uint64_t>(header.msg_name), most, message.name))
+      return error;
   }
   std::vector<iovec> parts(header.msg_iovlen);
   if (!parts.empty())
-    if (const int error = notification.read(reinterpret_cast<uint64_t>(header.msg_iov), std::as_writable_bytes(std::span(parts)))) return -error;
+    if (const int error =
+            notification.read(reinterpret_cast<uint64_t>(header.msg_iov), std::as_writable_bytes(std::span(parts))))
+      return -error;
   for (const iovec& part : parts) {
     if (part.iov_len > SSIZE_MAX) return EINVAL;
     const size_t before = message.data.size();
@@ -104,12 +109,15 @@ int read_message(const Notification& notification, uint64_t pointer, int domain,
     const size_t size = std::min(part.iov_len, kMaxStreamBytes - before);
     message.data.resize(before + size);
     if (size != 0)
-      if (const int error = notification.read(reinterpret_cast<uint64_t>(part.iov_base), std::span(message.data).subspan(before))) return -error;
+      if (const int error =
+              notification.read(reinterpret_cast<uint64_t>(part.iov_base), std::span(message.data).subspan(before)))
+        return -error;
   }
   if (header.msg_control == nullptr || header.msg_controllen == 0) return 0;
   if (header.msg_controllen > kMaxControlBytes) return ENOBUFS;
   message.control.resize(header.msg_controllen);
-  if (const int error = notification.read(reinterpret_cast<uint64_t>(header.msg_control), message.control)) return -error;
+  if (const int error = notification.read(reinterpret_cast<uint64_t>(header.msg_control), message.control))
+    return -error;
   return translate_control(notification, domain, message);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // The supervisor room: everything that runs while the program runs.
 //
-//   guard.h          the front process: watches the supervisor, passes signals on, kills the tree if it is the last (H3)
-//   session.h        the supervisor process from the hand-over to the exit status: ties the parts below together
+//   guard.h          the front process: watches the supervisor, passes signals on, kills the tree if it is the last
+//   (H3) session.h        the supervisor process from the hand-over to the exit status: ties the parts below together
 //   service_loop.h   receive → decide → answer; one thread, no allocation, no lock, no formatting
 //   dispatcher.h     what to answer: the copy of the filter, then the checks that only a supervisor can make
 //   affinity.h       which CPU service thread and asking tasks share, and what the program sees of it

@@ -14,26 +14,27 @@ namespace srun::supervisor {
 struct TaskRecord {
   int32_t tid = 0;  // 0: free
   int32_t tgid = 0;
-  uint64_t last_ns = 0;       // CLOCK_MONOTONIC of its last notification
-  uint64_t identity_ns = 0;   // when comm and tgid were read
+  uint64_t last_ns = 0;      // CLOCK_MONOTONIC of its last notification
+  uint64_t identity_ns = 0;  // when comm and tgid were read
   char comm[16] = {};
 
   // Scheduling (affinity.h).
-  uint32_t notifications = 0;       // since the sample
+  uint32_t notifications = 0;  // since the sample
   uint64_t sample_wall_ns = 0;
   uint64_t sample_cpu_ns = 0;
   uint32_t cpu_per_notification_ns = 0;  // 0: not known yet
-  uint64_t cheap_since_ns = 0;      // since when it has stayed below the threshold, 0: it has not
+  uint64_t cheap_since_ns = 0;           // since when it has stayed below the threshold, 0: it has not
   bool leased = false;
-  bool own_mask = false;            // it set its affinity itself: never moved again
-  cpu_set_t mask;                   // its mask without our pin; valid while leased
+  bool own_mask = false;  // it set its affinity itself: never moved again
+  cpu_set_t mask;         // its mask without our pin; valid while leased
 
   // Coalescing of equal events.
-  report::Event held;               // repeats == 0: nothing held
+  report::Event held;  // repeats == 0: nothing held
   uint64_t held_since_ns = 0;
 };
 
-// Fixed size, set-associative by thread id, so that the service path never allocates. An evicted task is only forgotten.
+// Fixed size, set-associative by thread id, so that the service path never allocates. An evicted task is only
+// forgotten.
 class TaskTable {
  public:
   static constexpr size_t kSets = 512;

@@ -24,10 +24,12 @@ void TerminalState::restore() const {
   if (!tty_ || !was_foreground_) return;
   const pid_t now = tcgetpgrp(tty_.get());
   if (now != foreground_ && now >= 0) {
-    // The group that has it may be a shell of the caller's that took it back meanwhile: only a group that is empty, or was
-    // made by the run and is therefore dead by now, is replaced.
-    if (now == 0 || (kill(-now, 0) != 0 && errno == ESRCH)) tcsetpgrp(tty_.get(), foreground_);
-    else return;
+    // The group that has it may be a shell of the caller's that took it back meanwhile: only a group that is empty, or
+    // was made by the run and is therefore dead by now, is replaced.
+    if (now == 0 || (kill(-now, 0) != 0 && errno == ESRCH))
+      tcsetpgrp(tty_.get(), foreground_);
+    else
+      return;
   }
   termios current{};
   if (tcgetattr(tty_.get(), &current) == 0 && std::memcmp(&current, &settings_, sizeof current) != 0)

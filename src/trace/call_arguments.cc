@@ -56,13 +56,15 @@ std::string tidy(const std::string& path) {
 
 bool below(std::string_view path, std::string_view prefix) {
   while (prefix.size() > 1 && prefix.ends_with('/')) prefix.remove_suffix(1);
-  return prefix == "/" || path == prefix || (path.starts_with(prefix) && path.size() > prefix.size() && path[prefix.size()] == '/');
+  return prefix == "/" || path == prefix ||
+         (path.starts_with(prefix) && path.size() > prefix.size() && path[prefix.size()] == '/');
 }
 
 }  // namespace
 
 bool changes_affinity(std::string_view call) {
-  return call == "clone" || call == "clone3" || call == "fork" || call == "vfork" || call == "sched_getaffinity" || call == "sched_setaffinity";
+  return call == "clone" || call == "clone3" || call == "fork" || call == "vfork" || call == "sched_getaffinity" ||
+         call == "sched_setaffinity";
 }
 
 bool set_call_number(pid_t tid, int64_t number) {
@@ -148,14 +150,17 @@ bool call_touches(const Call& call, const std::vector<std::string>& paths, const
         std::string absolute(text);
         if (!prefixes.empty()) {
           if (!absolute.starts_with('/'))
-            absolute = (directory == AT_FDCWD ? link_target("/proc/%d/cwd", call.tid, -1) : link_target("", call.tid, directory)) + "/" + absolute;
+            absolute = (directory == AT_FDCWD ? link_target("/proc/%d/cwd", call.tid, -1)
+                                              : link_target("", call.tid, directory)) +
+                       "/" + absolute;
           absolute = tidy(absolute);
         }
         if (matches(std::string(text), absolute)) return true;
         directory = AT_FDCWD;
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   return false;

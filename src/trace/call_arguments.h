@@ -1,6 +1,6 @@
 #pragma once
-// What the tracer needs to know or change about one stopped task. No state; errors are booleans because the only cause is
-// that the task is gone.
+// What the tracer needs to know or change about one stopped task. No state; errors are booleans because the only cause
+// is that the task is gone.
 #include <sys/types.h>
 
 #include <cstdint>

@@ -75,7 +75,9 @@ bool Decoder::put_memory(At& at) {
       else
         bytes(at, address, result);
       return true;
-    case kIovecIn: iovec(at, address, at.value(at.index + 1), UINT64_MAX); return true;
+    case kIovecIn:
+      iovec(at, address, at.value(at.index + 1), UINT64_MAX);
+      return true;
     case kIovecOut:
       if (failed) {
         iovec(at, address, at.value(at.index + 1), kNothing);
@@ -83,13 +85,29 @@ bool Decoder::put_memory(At& at) {
         iovec(at, address, at.value(at.index + 1), result);
       }
       return true;
-    case kIntOut: if (written()) number_at(int32_t{}, false); return true;
-    case kUintOut: if (written()) number_at(uint32_t{}, true); return true;
-    case kSizeOut: case kSizeInOut: if (written()) number_at(uint64_t{}, true); return true;
-    case kOffsetOut: if (written()) number_at(int64_t{}, false); return true;
-    case kOffsetInOut: number_at(int64_t{}, false); return true;
-    case kUidOut: case kGidOut: if (written()) number_at(int32_t{}, false); return true;
-    case kTimerIdOut: if (written()) number_at(int32_t{}, false); return true;
+    case kIntOut:
+      if (written()) number_at(int32_t{}, false);
+      return true;
+    case kUintOut:
+      if (written()) number_at(uint32_t{}, true);
+      return true;
+    case kSizeOut:
+    case kSizeInOut:
+      if (written()) number_at(uint64_t{}, true);
+      return true;
+    case kOffsetOut:
+      if (written()) number_at(int64_t{}, false);
+      return true;
+    case kOffsetInOut:
+      number_at(int64_t{}, false);
+      return true;
+    case kUidOut:
+    case kGidOut:
+      if (written()) number_at(int32_t{}, false);
+      return true;
+    case kTimerIdOut:
+      if (written()) number_at(int32_t{}, false);
+      return true;
     case kFdPairOut: {
       int32_t fds[2];
       if (failed || !fetch(at, address, fds)) {
@@ -103,19 +121,29 @@ bool Decoder::put_memory(At& at) {
       at.out += ']';
       return true;
     }
-    case kStatOut: if (written()) stat(at, address); return true;
-    case kStatxOut: if (written()) statx(at, address); return true;
+    case kStatOut:
+      if (written()) stat(at, address);
+      return true;
+    case kStatxOut:
+      if (written()) statx(at, address);
+      return true;
     case kStatfsOut: {
-      struct statfs fs{};
+      struct statfs fs {};
       if (failed || !fetch(at, address, fs)) {
         put_address(at.out, address);
         return true;
       }
       at.out += "{f_type=";
       value(at, XlatId::kStatfsMagic, static_cast<uint64_t>(fs.f_type));
-      const struct { std::string_view name; uint64_t number; } fields[] = {
-          {", f_bsize=", static_cast<uint64_t>(fs.f_bsize)}, {", f_blocks=", fs.f_blocks}, {", f_bfree=", fs.f_bfree},
-          {", f_bavail=", fs.f_bavail}, {", f_files=", fs.f_files}, {", f_ffree=", fs.f_ffree}};
+      const struct {
+        std::string_view name;
+        uint64_t number;
+      } fields[] = {{", f_bsize=", static_cast<uint64_t>(fs.f_bsize)},
+                    {", f_blocks=", fs.f_blocks},
+                    {", f_bfree=", fs.f_bfree},
+                    {", f_bavail=", fs.f_bavail},
+                    {", f_files=", fs.f_files},
+                    {", f_ffree=", fs.f_ffree}};
       for (const auto& field : fields) {
         at.out += field.name;
         put_unsigned(at.out, field.number);
@@ -154,8 +182,12 @@ bool Decoder::put_memory(At& at) {
       at.out += count == 1 ? " entry */" : " entries */";
       return true;
     }
-    case kSigsetIn: sigset(at, address, at.args.args[static_cast<size_t>(at.index)].kind == kSigsetIn ? 8 : 0); return true;
-    case kSigsetOut: if (written()) sigset(at, address, 8); return true;
+    case kSigsetIn:
+      sigset(at, address, at.args.args[static_cast<size_t>(at.index)].kind == kSigsetIn ? 8 : 0);
+      return true;
+    case kSigsetOut:
+      if (written()) sigset(at, address, 8);
+      return true;
     case kSigsetWithSizeIn: {
       uint64_t pair[2];
       if (!fetch(at, address, pair)) {
@@ -169,9 +201,15 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kSigactionIn: sigaction(at, address); return true;
-    case kSigactionOut: if (written()) sigaction(at, address); return true;
-    case kSiginfoIn: siginfo_at(at, address); return true;
+    case kSigactionIn:
+      sigaction(at, address);
+      return true;
+    case kSigactionOut:
+      if (written()) sigaction(at, address);
+      return true;
+    case kSiginfoIn:
+      siginfo_at(at, address);
+      return true;
     case kSiginfoOut: {
       if (!written()) return true;
       if (at.call.row->name == "waitid") {
@@ -184,8 +222,13 @@ bool Decoder::put_memory(At& at) {
       siginfo_at(at, address);
       return true;
     }
-    case kSigaltstackIn: case kSigaltstackOut: {
-      struct { uint64_t sp; int32_t flags, pad; uint64_t size; } stack{};
+    case kSigaltstackIn:
+    case kSigaltstackOut: {
+      struct {
+        uint64_t sp;
+        int32_t flags, pad;
+        uint64_t size;
+      } stack{};
       if ((at.kind(at.index) == kSigaltstackOut && failed) || !fetch(at, address, stack)) {
         put_address(at.out, address);
         return true;
@@ -199,7 +242,10 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kTimespecIn: case kTimespecInOut: timespec(at, address, false); return true;
+    case kTimespecIn:
+    case kTimespecInOut:
+      timespec(at, address, false);
+      return true;
     case kTimespecOut: {
       const std::string_view name = at.call.row->name;
       if (name == "nanosleep" || name == "clock_nanosleep") {
@@ -214,9 +260,15 @@ bool Decoder::put_memory(At& at) {
       if (written()) timespec(at, address, false);
       return true;
     }
-    case kTimevalIn: case kTimevalInOut: timeval(at, address); return true;
-    case kTimevalOut: if (written()) timeval(at, address); return true;
-    case kTimezoneIn: case kTimezoneOut: {
+    case kTimevalIn:
+    case kTimevalInOut:
+      timeval(at, address);
+      return true;
+    case kTimevalOut:
+      if (written()) timeval(at, address);
+      return true;
+    case kTimezoneIn:
+    case kTimezoneOut: {
       int32_t zone[2];
       if ((at.kind(at.index) == kTimezoneOut && failed) || !fetch(at, address, zone)) {
         put_address(at.out, address);
@@ -229,7 +281,8 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kTimespecPairIn: case kTimevalPairIn: {
+    case kTimespecPairIn:
+    case kTimevalPairIn: {
       Time64 times[2];
       if (!fetch(at, address, times)) {
         put_address(at.out, address);
@@ -266,7 +319,8 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kTimeOut: case kTimeIn: {
+    case kTimeOut:
+    case kTimeIn: {
       int64_t time = 0;
       if (failed || !fetch(at, address, time)) {
         put_address(at.out, address);
@@ -278,7 +332,10 @@ bool Decoder::put_memory(At& at) {
       at.out += ']';
       return true;
     }
-    case kItimervalIn: case kItimervalOut: case kItimerspecIn: case kItimerspecOut: {
+    case kItimervalIn:
+    case kItimervalOut:
+    case kItimerspecIn:
+    case kItimerspecOut: {
       const kernel::ArgKind kind = at.kind(at.index);
       Time64 times[2];
       if (((kind == kItimervalOut || kind == kItimerspecOut) && failed) || !fetch(at, address, times)) {
@@ -293,10 +350,15 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kRlimitIn: rlimit(at, address); return true;
-    case kRlimitOut: if (written()) rlimit(at, address); return true;
+    case kRlimitIn:
+      rlimit(at, address);
+      return true;
+    case kRlimitOut:
+      if (written()) rlimit(at, address);
+      return true;
     case kRusageOut:
-      if ((at.call.row->name == "wait4" || at.call.row->name == "waitid") && at.call.result == 0 && at.call.row->name == "wait4") {
+      if ((at.call.row->name == "wait4" || at.call.row->name == "waitid") && at.call.result == 0 &&
+          at.call.row->name == "wait4") {
         put_address(at.out, address);
         return true;
       }
@@ -313,10 +375,14 @@ bool Decoder::put_memory(At& at) {
       at.out += ']';
       return true;
     }
-    case kFdSetInOut: fd_set(at, address, static_cast<int>(at.value(0))); return true;
-    case kPollfdInOut: pollfds(at, address, static_cast<uint32_t>(at.value(at.index + 1))); return true;
+    case kFdSetInOut:
+      fd_set(at, address, static_cast<int>(at.value(0)));
+      return true;
+    case kPollfdInOut:
+      pollfds(at, address, static_cast<uint32_t>(at.value(at.index + 1)));
+      return true;
     case kEpollEventIn: {
-      struct epoll_event event{};
+      struct epoll_event event {};
       // EPOLL_CTL_DEL ignores it.
       if (at.value(1) == 2 || !fetch(at, address, event))
         put_address(at.out, address);
@@ -330,7 +396,7 @@ bool Decoder::put_memory(At& at) {
         at.out += "[]";
         return true;
       }
-      struct epoll_event event{};
+      struct epoll_event event {};
       if (!fetch(at, address, event)) {
         put_address(at.out, address);
         return true;
@@ -347,9 +413,14 @@ bool Decoder::put_memory(At& at) {
       at.out += ']';
       return true;
     }
-    case kCpuMaskIn: cpu_mask(at, address, static_cast<uint32_t>(at.value(at.index - 1))); return true;
-    case kCpuMaskOut: if (written()) cpu_mask(at, address, result); return true;
-    case kSchedParamIn: case kSchedParamOut: {
+    case kCpuMaskIn:
+      cpu_mask(at, address, static_cast<uint32_t>(at.value(at.index - 1)));
+      return true;
+    case kCpuMaskOut:
+      if (written()) cpu_mask(at, address, result);
+      return true;
+    case kSchedParamIn:
+    case kSchedParamOut: {
       int32_t priority = 0;
       if ((at.kind(at.index) == kSchedParamOut && failed) || !fetch(at, address, priority)) {
         put_address(at.out, address);
@@ -361,7 +432,7 @@ bool Decoder::put_memory(At& at) {
       return true;
     }
     case kUtsnameOut: {
-      struct utsname name{};
+      struct utsname name {};
       if (failed || !fetch(at, address, name)) {
         put_address(at.out, address);
         return true;
@@ -384,7 +455,7 @@ bool Decoder::put_memory(At& at) {
       return true;
     }
     case kSysinfoOut: {
-      struct sysinfo info{};
+      struct sysinfo info {};
       if (failed || !fetch(at, address, info)) {
         put_address(at.out, address);
         return true;
@@ -397,10 +468,14 @@ bool Decoder::put_memory(At& at) {
       put_unsigned(at.out, info.loads[1]);
       at.out += ", ";
       put_unsigned(at.out, info.loads[2]);
-      const struct { std::string_view name; uint64_t number; } fields[] = {
-          {"], totalram=", info.totalram}, {", freeram=", info.freeram}, {", sharedram=", info.sharedram},
-          {", bufferram=", info.bufferram}, {", totalswap=", info.totalswap}, {", freeswap=", info.freeswap},
-          {", procs=", info.procs}, {", totalhigh=", info.totalhigh}, {", freehigh=", info.freehigh}, {", mem_unit=", info.mem_unit}};
+      const struct {
+        std::string_view name;
+        uint64_t number;
+      } fields[] = {{"], totalram=", info.totalram},  {", freeram=", info.freeram},
+                    {", sharedram=", info.sharedram}, {", bufferram=", info.bufferram},
+                    {", totalswap=", info.totalswap}, {", freeswap=", info.freeswap},
+                    {", procs=", info.procs},         {", totalhigh=", info.totalhigh},
+                    {", freehigh=", info.freehigh},   {", mem_unit=", info.mem_unit}};
       for (const auto& entry : fields) {
         at.out += entry.name;
         put_unsigned(at.out, entry.number);
@@ -435,7 +510,8 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kCapDataIn: case kCapDataOut: {
+    case kCapDataIn:
+    case kCapDataOut: {
       uint32_t data[6] = {};
       uint32_t version = 0;
       const bool wide = fetch(at, at.value(0), version) && version != 0x19980330;
@@ -451,7 +527,8 @@ bool Decoder::put_memory(At& at) {
       at.out += '}';
       return true;
     }
-    case kGidListIn: case kGidListOut: {
+    case kGidListIn:
+    case kGidListOut: {
       const bool out = at.kind(at.index) == kGidListOut;
       const uint64_t count = out ? result : static_cast<uint32_t>(at.value(0));
       if ((out && failed) || address == 0 || count > 65536) {
@@ -472,7 +549,9 @@ bool Decoder::put_memory(At& at) {
       return true;
     }
     case kOpenHow: {
-      struct { uint64_t flags, mode, resolve; } how{};
+      struct {
+        uint64_t flags, mode, resolve;
+      } how{};
       if (at.value(at.index + 1) < sizeof how || !fetch(at, address, how)) {
         put_address(at.out, address);
         return true;
@@ -495,7 +574,8 @@ bool Decoder::put_memory(At& at) {
     case kTidOut:
       put_address(at.out, address);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -1,6 +1,6 @@
 // Socket addresses, options and messages.
-#include <linux/netlink.h>
 #include <arpa/inet.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -73,7 +73,8 @@ void Decoder::sockaddr(At& at, uint64_t address, uint64_t length) {
     put_hex_digits(at.out, storage.netlink.nl_groups, 8);
   } else if (size > 2) {
     at.out += ", sa_data=";
-    put_quoted(at.out, std::string_view(storage.any.sa_data, std::min<size_t>(size - 2, sizeof storage.any.sa_data)), false, options_.hex);
+    put_quoted(at.out, std::string_view(storage.any.sa_data, std::min<size_t>(size - 2, sizeof storage.any.sa_data)),
+               false, options_.hex);
   }
   at.out += '}';
 }
@@ -88,7 +89,8 @@ void Decoder::control(At& at, uint64_t address, uint64_t length) {
   while (size - offset >= sizeof(cmsghdr)) {
     cmsghdr header;
     std::memcpy(&header, buffer + offset, sizeof header);
-    const size_t data_length = header.cmsg_len < sizeof header ? 0 : std::min(header.cmsg_len, size - offset) - sizeof header;
+    const size_t data_length =
+        header.cmsg_len < sizeof header ? 0 : std::min(header.cmsg_len, size - offset) - sizeof header;
     if (!first) at.out += ", ";
     first = false;
     at.out += "{cmsg_len=";
@@ -122,8 +124,8 @@ void Decoder::control(At& at, uint64_t address, uint64_t length) {
       at.out += '}';
     } else if (data_length != 0) {
       at.out += ", cmsg_data=";
-      put_quoted(at.out, std::string_view(data, std::min(data_length, options_.string_limit)), data_length > options_.string_limit,
-                 HexStrings::kAlways);
+      put_quoted(at.out, std::string_view(data, std::min(data_length, options_.string_limit)),
+                 data_length > options_.string_limit, HexStrings::kAlways);
     }
     at.out += '}';
     if (header.cmsg_len < sizeof header) break;
@@ -218,16 +220,30 @@ bool Decoder::put_socket(At& at) {
     case kSocketOption: {
       const auto option = static_cast<uint32_t>(address);
       switch (static_cast<uint32_t>(at.value(1))) {
-        case 0: value(at, XlatId::kIpOptions, option); break;
-        case 1: value(at, XlatId::kSocketOptions, option); break;
-        case 6: value(at, XlatId::kTcpOptions, option); break;
-        case 41: value(at, XlatId::kIpv6Options, option); break;
-        default: put_hex(at.out, option);
+        case 0:
+          value(at, XlatId::kIpOptions, option);
+          break;
+        case 1:
+          value(at, XlatId::kSocketOptions, option);
+          break;
+        case 6:
+          value(at, XlatId::kTcpOptions, option);
+          break;
+        case 41:
+          value(at, XlatId::kIpv6Options, option);
+          break;
+        default:
+          put_hex(at.out, option);
       }
       return true;
     }
-    case kSockoptIn: case kSockoptOut: sockopt(at); return true;
-    case kSockaddrIn: sockaddr(at, address, static_cast<uint32_t>(at.value(at.index + 1))); return true;
+    case kSockoptIn:
+    case kSockoptOut:
+      sockopt(at);
+      return true;
+    case kSockaddrIn:
+      sockaddr(at, address, static_cast<uint32_t>(at.value(at.index + 1)));
+      return true;
     case kSockaddrOut: {
       int32_t length = 0;
       if (address == 0 || at.call.failed || !fetch(at, at.value(at.index + 1), length))
@@ -247,7 +263,9 @@ bool Decoder::put_socket(At& at) {
       }
       return true;
     }
-    case kMsghdrIn: msghdr(at, address, UINT64_MAX); return true;
+    case kMsghdrIn:
+      msghdr(at, address, UINT64_MAX);
+      return true;
     case kMsghdrOut:
       if (at.call.failed) {
         // Of what the caller passed only the room for a name is sure to be its own.
@@ -263,13 +281,15 @@ bool Decoder::put_socket(At& at) {
         msghdr(at, address, static_cast<uint64_t>(at.call.result));
       }
       return true;
-    case kMmsghdrIn: case kMmsghdrOut: {
+    case kMmsghdrIn:
+    case kMmsghdrOut: {
       const bool out = at.kind(at.index) == kMmsghdrOut;
       if (out && at.call.failed) {
         put_address(at.out, address);
         return true;
       }
-      const uint64_t count = out ? static_cast<uint64_t>(at.call.result) : static_cast<uint32_t>(at.value(at.index + 1));
+      const uint64_t count =
+          out ? static_cast<uint64_t>(at.call.result) : static_cast<uint32_t>(at.value(at.index + 1));
       at.out += '[';
       for (uint64_t i = 0; i < count; ++i) {
         if (i != 0) at.out += ", ";
@@ -293,7 +313,8 @@ bool Decoder::put_socket(At& at) {
       at.out += ']';
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

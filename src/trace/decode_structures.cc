@@ -48,7 +48,7 @@ void put_time(std::string& out, const Time64& time, std::string_view part) {
 // " /* 1970-01-01T00:00:01.000000002+0000 */"
 void put_date(std::string& out, const Time64& time, int digits) {
   char text[64];
-  struct tm parts{};
+  struct tm parts {};
   const auto seconds = static_cast<time_t>(time.seconds);
   if (time.seconds == 0 && time.part == 0) return;
   if (localtime_r(&seconds, &parts) == nullptr || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) == 0) return;
@@ -153,7 +153,7 @@ void Decoder::timeval(At& at, uint64_t address) {
 }
 
 void Decoder::stat(At& at, uint64_t address) {
-  struct stat st{};
+  struct stat st {};
   if (!fetch(at, address, st)) return put_address(at.out, address);
   at.out += '{';
   if (options_.verbose) {
@@ -190,8 +190,10 @@ void Decoder::stat(At& at, uint64_t address) {
     put_unsigned(at.out, static_cast<uint64_t>(st.st_size));
   }
   if (options_.verbose) {
-    const struct { std::string_view name; struct timespec time; } times[] = {
-        {"st_atime", st.st_atim}, {"st_mtime", st.st_mtim}, {"st_ctime", st.st_ctim}};
+    const struct {
+      std::string_view name;
+      struct timespec time;
+    } times[] = {{"st_atime", st.st_atim}, {"st_mtime", st.st_mtim}, {"st_ctime", st.st_ctim}};
     for (const auto& [name, time] : times) {
       at.out += ", ";
       at.out += name;
@@ -210,7 +212,7 @@ void Decoder::stat(At& at, uint64_t address) {
 }
 
 void Decoder::statx(At& at, uint64_t address) {
-  struct statx st{};
+  struct statx st {};
   if (!fetch(at, address, st)) return put_address(at.out, address);
   at.out += "{stx_mask=";
   flags(at, XlatId::kStatxMasks, st.stx_mask);
@@ -344,8 +346,9 @@ void Decoder::rusage(At& at, uint64_t address) {
     at.out += ", ...}";
     return;
   }
-  static constexpr std::string_view kNames[] = {"maxrss", "ixrss", "idrss", "isrss", "minflt", "majflt", "nswap",
-                                                "inblock", "oublock", "msgsnd", "msgrcv", "nsignals", "nvcsw", "nivcsw"};
+  static constexpr std::string_view kNames[] = {"maxrss", "ixrss",    "idrss",   "isrss",   "minflt",
+                                                "majflt", "nswap",    "inblock", "oublock", "msgsnd",
+                                                "msgrcv", "nsignals", "nvcsw",   "nivcsw"};
   for (size_t i = 0; i < std::size(kNames); ++i) {
     at.out += ", ru_";
     at.out += kNames[i];

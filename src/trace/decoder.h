@@ -1,6 +1,7 @@
 #pragma once
-// Turns the arguments of a system call into text, driven by the argument kinds of the syscall table. What a pointer leads
-// to is read once, bounded by the options, and belongs to somebody hostile: it is shown and never decides anything.
+// Turns the arguments of a system call into text, driven by the argument kinds of the syscall table. What a pointer
+// leads to is read once, bounded by the options, and belongs to somebody hostile: it is shown and never decides
+// anything.
 #include <sys/types.h>
 
 #include <cstddef>
@@ -59,10 +60,10 @@ class Decoder {
   bool omitted(const At& at) const;
   void put_argument(At& at);
   bool put_scalar(At& at);
-  bool put_special(At& at);    // by call, decode_calls.cc
+  bool put_special(At& at);     // by call, decode_calls.cc
   void finish_special(At& at);  // remarks about the result, decode_calls.cc
-  bool put_memory(At& at);     // structures, decode_structures.cc
-  bool put_socket(At& at);     // decode_sockets.cc
+  bool put_memory(At& at);      // structures, decode_structures.cc
+  bool put_socket(At& at);      // decode_sockets.cc
 
   bool fetch(const At& at, uint64_t address, void* to, size_t size) const;
   template <typename T>

@@ -105,7 +105,8 @@ Result<CallSet> CallSet::parse(std::string_view expression) {
       return true;
     }
     const bool percent = name.starts_with('%');
-    if (const Class* const entry = find_class(percent ? name.substr(1) : name); entry != nullptr && (percent || kernel::find_syscall(name) == nullptr)) {
+    if (const Class* const entry = find_class(percent ? name.substr(1) : name);
+        entry != nullptr && (percent || kernel::find_syscall(name) == nullptr)) {
       for (const kernel::Syscall& row : kernel::syscalls())
         if (contains(entry->calls, row.name)) set.add(row);
       return true;
@@ -143,7 +144,8 @@ Result<int> parse_signal(std::string_view text) {
     return invalid("signal", text);
   }
   std::string name(text);
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (!name.starts_with("SIG")) name = "SIG" + name;
   if (const auto number = kernel::find_signal(name)) return *number;
   if (name.starts_with("SIGRT_")) {

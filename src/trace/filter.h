@@ -15,7 +15,8 @@ namespace srun::trace {
 class CallSet {
  public:
   static CallSet all();
-  // "open,%file,!…": names, ?name, %class (also without %), /regex, @group, numbers, all, none; "!" in front complements.
+  // "open,%file,!…": names, ?name, %class (also without %), /regex, @group, numbers, all, none; "!" in front
+  // complements.
   [[nodiscard]] static Result<CallSet> parse(std::string_view expression);
   bool has(const kernel::Syscall* row) const { return row == nullptr ? unknown_ : rows_[index(row)]; }
   bool is_all() const { return unknown_ && rows_.count() == kernel::syscalls().size(); }
@@ -33,7 +34,14 @@ class CallSet {
 // "SIGINT", "INT", "2".
 [[nodiscard]] Result<int> parse_signal(std::string_view text);
 
-enum Status : uint8_t { kSuccessful = 1, kFailed = 2, kUnfinished = 4, kUnavailable = 8, kDetached = 16, kAllStatuses = 31 };
+enum Status : uint8_t {
+  kSuccessful = 1,
+  kFailed = 2,
+  kUnfinished = 4,
+  kUnavailable = 8,
+  kDetached = 16,
+  kAllStatuses = 31
+};
 [[nodiscard]] Result<uint8_t> parse_status_set(std::string_view expression);
 
 }  // namespace srun::trace

@@ -58,7 +58,9 @@ Result<void> parse_injection(Options& options, std::string_view text, bool fault
     const size_t equals = item.find('=');
     const std::string_view key = item.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
-    const auto wrong = [&] { return usage("invalid " + std::string(fault ? "fault" : "inject") + " argument '" + std::string(item) + "'"); };
+    const auto wrong = [&] {
+      return usage("invalid " + std::string(fault ? "fault" : "inject") + " argument '" + std::string(item) + "'");
+    };
     if (key == "error") {
       int code = 0;
       if (const auto known = kernel::find_errno(value))
@@ -100,7 +102,8 @@ Result<void> parse_injection(Options& options, std::string_view text, bool fault
   }
   if (fault && !injection.error) injection.error = 38;  // ENOSYS, strace's default
   if (injection.error && injection.retval) return usage("error= and retval= exclude each other");
-  if (!injection.error && !injection.retval && !injection.signal && injection.delay_enter_us == 0 && injection.delay_exit_us == 0)
+  if (!injection.error && !injection.retval && !injection.signal && injection.delay_enter_us == 0 &&
+      injection.delay_exit_us == 0)
     return usage("invalid inject argument: nothing to inject");
   options.injections.push_back(std::move(injection));
   return {};
@@ -139,7 +142,22 @@ Result<void> parse_qualifier(Options& options, std::string_view text) {
   return {};
 }
 
-enum Long : int { kSeccomp = 1000, kJson, kNoShare, kPrefix, kErrno, kInject, kFault, kStatus, kSignal, kTracePath, kAlwaysPid, kAbsolute, kStringsHex, kQuiet };
+enum Long : int {
+  kSeccomp = 1000,
+  kJson,
+  kNoShare,
+  kPrefix,
+  kErrno,
+  kInject,
+  kFault,
+  kStatus,
+  kSignal,
+  kTracePath,
+  kAlwaysPid,
+  kAbsolute,
+  kStringsHex,
+  kQuiet
+};
 
 constexpr option kLong[] = {
     {"follow-forks", no_argument, nullptr, 'f'},
@@ -200,35 +218,72 @@ Result<Options> parse_strace_options(int argc, char** argv) {
       case 'a':
         if (!number(value, options.column)) return usage("invalid -a argument: '" + std::string(value) + "'");
         break;
-      case 'A': options.append = true; break;
-      case 'c': options.summary = options.summary_only = true; break;
-      case 'C': options.summary = true; break;
-      case 'e': done = parse_qualifier(options, value); break;
-      case 't' + 2000: done = parse_qualifier(options, "trace=" + std::string(value)); break;
-      case kSignal: done = parse_qualifier(options, "signal=" + std::string(value)); break;
-      case kStatus: done = parse_qualifier(options, "status=" + std::string(value)); break;
-      case kInject: done = parse_qualifier(options, "inject=" + std::string(value)); break;
-      case kFault: done = parse_qualifier(options, "fault=" + std::string(value)); break;
-      case 'E': options.environment.emplace_back(value); break;
-      case 'f': ++follows; break;
-      case 'F': options.separate = true; break;
-      case 'h': options.help = true; return options;
-      case 'i': options.instruction_pointer = true; break;
-      case 'n': options.numbers = true; break;
-      case 'o': options.output = value; break;
+      case 'A':
+        options.append = true;
+        break;
+      case 'c':
+        options.summary = options.summary_only = true;
+        break;
+      case 'C':
+        options.summary = true;
+        break;
+      case 'e':
+        done = parse_qualifier(options, value);
+        break;
+      case 't' + 2000:
+        done = parse_qualifier(options, "trace=" + std::string(value));
+        break;
+      case kSignal:
+        done = parse_qualifier(options, "signal=" + std::string(value));
+        break;
+      case kStatus:
+        done = parse_qualifier(options, "status=" + std::string(value));
+        break;
+      case kInject:
+        done = parse_qualifier(options, "inject=" + std::string(value));
+        break;
+      case kFault:
+        done = parse_qualifier(options, "fault=" + std::string(value));
+        break;
+      case 'E':
+        options.environment.emplace_back(value);
+        break;
+      case 'f':
+        ++follows;
+        break;
+      case 'F':
+        options.separate = true;
+        break;
+      case 'h':
+        options.help = true;
+        return options;
+      case 'i':
+        options.instruction_pointer = true;
+        break;
+      case 'n':
+        options.numbers = true;
+        break;
+      case 'o':
+        options.output = value;
+        break;
       case 'p': {
         std::string_view rest = value;
         while (!rest.empty()) {
           const size_t end = rest.find_first_of(", \n\t");
           pid_t pid = 0;
-          if (!number(rest.substr(0, end), pid) || pid <= 0) return usage("Invalid process id: '" + std::string(value) + "'");
+          if (!number(rest.substr(0, end), pid) || pid <= 0)
+            return usage("Invalid process id: '" + std::string(value) + "'");
           options.attach.push_back(pid);
           rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
         }
         break;
       }
-      case 'P': options.paths.emplace_back(value); break;
-      case kPrefix: options.prefixes.emplace_back(value); break;
+      case 'P':
+        options.paths.emplace_back(value);
+        break;
+      case kPrefix:
+        options.prefixes.emplace_back(value);
+        break;
       case kErrno: {
         int code = 0;
         if (const auto known = kernel::find_errno(value))
@@ -238,23 +293,49 @@ Result<Options> parse_strace_options(int argc, char** argv) {
         options.errnos.push_back(code);
         break;
       }
-      case 'q': ++options.quiet; break;
-      case kQuiet: ++options.quiet; break;
-      case 'r': options.relative = true; break;
+      case 'q':
+        ++options.quiet;
+        break;
+      case kQuiet:
+        ++options.quiet;
+        break;
+      case 'r':
+        options.relative = true;
+        break;
       case 's':
         if (!number(value, options.decode.string_limit) || options.decode.string_limit > (1u << 24))
           return usage("invalid -s argument: '" + std::string(value) + "'");
         break;
-      case 'S': options.sort = value; break;
-      case 't': ++walls; break;
-      case kAbsolute: walls = value.empty() || value == "s" || value == "time" ? 1 : value == "us" ? 2 : value == "unix" ? 3 : 9; break;
-      case 'T': options.durations = true; break;
-      case 'u': options.user = value; break;
-      case 'v': options.decode.verbose = true; break;
-      case 'V': options.version = true; return options;
-      case 'w': options.wall_summary = true; break;
-      case 'x': ++hexes; break;
-      case kStringsHex: hexes = value.empty() || value == "all" ? 2 : 1; break;
+      case 'S':
+        options.sort = value;
+        break;
+      case 't':
+        ++walls;
+        break;
+      case kAbsolute:
+        walls = value.empty() || value == "s" || value == "time" ? 1 : value == "us" ? 2 : value == "unix" ? 3 : 9;
+        break;
+      case 'T':
+        options.durations = true;
+        break;
+      case 'u':
+        options.user = value;
+        break;
+      case 'v':
+        options.decode.verbose = true;
+        break;
+      case 'V':
+        options.version = true;
+        return options;
+      case 'w':
+        options.wall_summary = true;
+        break;
+      case 'x':
+        ++hexes;
+        break;
+      case kStringsHex:
+        hexes = value.empty() || value == "all" ? 2 : 1;
+        break;
       case 'X':
         if (value == "raw")
           options.decode.xlat = XlatStyle::kRaw;
@@ -265,16 +346,34 @@ Result<Options> parse_strace_options(int argc, char** argv) {
         else
           return usage("invalid -X argument: '" + std::string(value) + "'");
         break;
-      case 'y': ++names; break;
-      case 'y' + 2000: names = value == "none" ? 0 : value == "path" || value.empty() ? 1 : 2; break;
-      case 'z': options.statuses = kSuccessful; break;
-      case 'Z': options.statuses = kFailed; break;
-      case kSeccomp: options.seccomp = true; break;
-      case kJson: options.json = true; break;
-      case kNoShare: options.share_cpu = false; break;
-      case kAlwaysPid: options.always_pid = true; break;
-      case ':': return usage("option requires an argument -- '" + std::string(argv[optind - 1]) + "'");
-      default: return usage("invalid option -- '" + std::string(argv[optind - 1]) + "'");
+      case 'y':
+        ++names;
+        break;
+      case 'y' + 2000:
+        names = value == "none" ? 0 : value == "path" || value.empty() ? 1 : 2;
+        break;
+      case 'z':
+        options.statuses = kSuccessful;
+        break;
+      case 'Z':
+        options.statuses = kFailed;
+        break;
+      case kSeccomp:
+        options.seccomp = true;
+        break;
+      case kJson:
+        options.json = true;
+        break;
+      case kNoShare:
+        options.share_cpu = false;
+        break;
+      case kAlwaysPid:
+        options.always_pid = true;
+        break;
+      case ':':
+        return usage("option requires an argument -- '" + std::string(argv[optind - 1]) + "'");
+      default:
+        return usage("invalid option -- '" + std::string(argv[optind - 1]) + "'");
     }
     if (!done) return failure(done.error());
   }
@@ -290,7 +389,9 @@ Result<Options> parse_strace_options(int argc, char** argv) {
   if (options.seccomp && !options.follow) return usage("--seccomp-bpf needs -f");
   if (options.seccomp && !options.attach.empty()) return usage("--seccomp-bpf does not work with -p");
   if (options.wall_summary && !options.summary) return usage("-w must be given with -c or -C");
-  static constexpr std::string_view kSorts[] = {"time", "time-total", "total-time", "calls", "count", "errors", "error", "name", "syscall", "syscall-name", "none", "nothing", "time-avg", "avg-time"};
+  static constexpr std::string_view kSorts[] = {"time",   "time-total", "total-time", "calls",   "count",
+                                                "errors", "error",      "name",       "syscall", "syscall-name",
+                                                "none",   "nothing",    "time-avg",   "avg-time"};
   if (std::find(std::begin(kSorts), std::end(kSorts), options.sort) == std::end(kSorts))
     return usage("invalid sortby: '" + options.sort + "'");
   return options;

@@ -47,7 +47,7 @@ void Printer::begin_line(Task& task, Stream& stream) {
     if (options_.wall == WallTime::kEpoch) {
       put_unsigned(text_, now / 1000000000);
     } else {
-      struct tm parts{};
+      struct tm parts {};
       const auto seconds = static_cast<time_t>(now / 1000000000);
       localtime_r(&seconds, &parts);
       put_padded(text_, static_cast<uint64_t>(parts.tm_hour), 2);
@@ -145,10 +145,12 @@ void Printer::entered(Task& task) {
 
 bool Printer::wanted(const Task& task) const {
   const Call& call = task.call;
-  if (options_.statuses != kAllStatuses && (options_.statuses & (call.failed ? kFailed : kSuccessful)) == 0) return false;
+  if (options_.statuses != kAllStatuses && (options_.statuses & (call.failed ? kFailed : kSuccessful)) == 0)
+    return false;
   if (!options_.errnos.empty()) {
     if (!call.failed) return false;
-    return std::find(options_.errnos.begin(), options_.errnos.end(), static_cast<int>(-call.result)) != options_.errnos.end();
+    return std::find(options_.errnos.begin(), options_.errnos.end(), static_cast<int>(-call.result)) !=
+           options_.errnos.end();
   }
   return true;
 }
@@ -162,7 +164,8 @@ void Printer::put_result(Task& task, Stream& stream) {
   text_ += "= ";
   if (call.failed) {
     const auto number = static_cast<int>(-call.result);
-    const auto restart = std::find_if(std::begin(kRestarts), std::end(kRestarts), [&](const Restart& row) { return row.number == number; });
+    const auto restart = std::find_if(std::begin(kRestarts), std::end(kRestarts),
+                                      [&](const Restart& row) { return row.number == number; });
     if (restart != std::end(kRestarts)) {
       text_ += "? ";
       text_ += restart->text;
@@ -279,7 +282,8 @@ void Printer::stopped(Task& task, int number) {
 void Printer::ended(Task& task, int status) {
   if (options_.summary_only) return;
   Stream& stream = *task.stream;
-  if (task.in_call && task.shown && (!task.deferred || ((options_.statuses & kUnfinished) != 0 && options_.errnos.empty()))) {
+  if (task.in_call && task.shown &&
+      (!task.deferred || ((options_.statuses & kUnfinished) != 0 && options_.errnos.empty()))) {
     if (options_.json) {
       json_call(task, false);
     } else {
@@ -398,8 +402,8 @@ void Printer::json_line(Task& task, std::string_view event, std::string_view fie
   task.stream->sink->append(text_);
 }
 
-// Numbers and names of every argument: "args" has the text of each as the text format shows it, with the register it comes
-// from. name + "(" + join(", ", args) + ")" + result text is the text line, which the tests check.
+// Numbers and names of every argument: "args" has the text of each as the text format shows it, with the register it
+// comes from. name + "(" + join(", ", args) + ")" + result text is the text line, which the tests check.
 void Printer::json_call(Task& task, bool finished) {
   const Call& call = task.call;
   const Line& line = task.line;

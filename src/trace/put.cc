@@ -84,10 +84,10 @@ void put_padded(std::string& out, uint64_t value, int width) {
 }
 
 void put_quoted(std::string& out, std::string_view bytes, bool cut, HexStrings hex) {
-  const bool all_hex =
-      hex == HexStrings::kAlways || (hex == HexStrings::kNonAscii && std::any_of(bytes.begin(), bytes.end(), [](char c) {
-                                       return kEscapes[static_cast<unsigned char>(c)] == 1;
-                                     }));
+  const bool all_hex = hex == HexStrings::kAlways ||
+                       (hex == HexStrings::kNonAscii && std::any_of(bytes.begin(), bytes.end(), [](char c) {
+                          return kEscapes[static_cast<unsigned char>(c)] == 1;
+                        }));
   out += '"';
   if (all_hex) {
     for (const char c : bytes) {

@@ -13,20 +13,23 @@
 namespace srun::trace {
 
 int install_seccomp_stops(const CallSet& calls) {
-  // A bit per number in 32-bit words: load the number, jump by its word, test the bit. A foreign architecture or a number
-  // beyond the table is always stopped: it must not be missed (R16).
+  // A bit per number in 32-bit words: load the number, jump by its word, test the bit. A foreign architecture or a
+  // number beyond the table is always stopped: it must not be missed (R16).
   constexpr uint32_t kNumbers = 512;
   std::array<uint32_t, kNumbers / 32> words{};
   for (uint32_t number = 0; number < kNumbers; ++number) {
     const kernel::Syscall* const row = kernel::find_syscall(kernel::kNativeArch, number);
     // The tracer takes pins back before these, so it has to see them.
-    const bool needed = row != nullptr && (row->name == "clone" || row->name == "clone3" || row->name == "fork" || row->name == "vfork" ||
-                                           row->name == "sched_getaffinity" || row->name == "sched_setaffinity");
+    const bool needed = row != nullptr &&
+                        (row->name == "clone" || row->name == "clone3" || row->name == "fork" || row->name == "vfork" ||
+                         row->name == "sched_getaffinity" || row->name == "sched_setaffinity");
     if (row == nullptr ? calls.has(nullptr) : needed || calls.has(row)) words[number / 32] |= 1u << (number % 32);
   }
   std::array<sock_filter, 160> code{};
   unsigned short length = 0;
-  const auto put = [&](uint16_t op, uint32_t k, uint8_t yes = 0, uint8_t no = 0) { code[length++] = sock_filter{op, yes, no, k}; };
+  const auto put = [&](uint16_t op, uint32_t k, uint8_t yes = 0, uint8_t no = 0) {
+    code[length++] = sock_filter{op, yes, no, k};
+  };
   put(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
   put(BPF_JMP | BPF_JEQ | BPF_K, kernel::audit_arch(kernel::kNativeArch), 1, 0);
   put(BPF_RET | BPF_K, SECCOMP_RET_TRACE);

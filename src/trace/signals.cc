@@ -12,9 +12,10 @@
 namespace srun::trace {
 namespace {
 
-constexpr std::string_view kSignals[] = {"0",    "HUP",  "INT",    "QUIT", "ILL",  "TRAP",  "ABRT", "BUS",  "FPE",  "KILL", "USR1",
-                                         "SEGV", "USR2", "PIPE",   "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN",
-                                         "TTOU", "URG",  "XCPU",   "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR",  "SYS"};
+constexpr std::string_view kSignals[] = {"0",      "HUP",  "INT",    "QUIT", "ILL",   "TRAP", "ABRT", "BUS",
+                                         "FPE",    "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
+                                         "STKFLT", "CHLD", "CONT",   "STOP", "TSTP",  "TTIN", "TTOU", "URG",
+                                         "XCPU",   "XFSZ", "VTALRM", "PROF", "WINCH", "IO",   "PWR",  "SYS"};
 
 void put_signal_tail(std::string& out, uint64_t number) {
   if (number < std::size(kSignals)) {
@@ -29,38 +30,61 @@ void put_signal_tail(std::string& out, uint64_t number) {
 
 std::string_view code_name(int signal, int code) {
   switch (code) {
-    case 0: return "SI_USER";
-    case 0x80: return "SI_KERNEL";
-    case -1: return "SI_QUEUE";
-    case -2: return "SI_TIMER";
-    case -3: return "SI_MESGQ";
-    case -4: return "SI_ASYNCIO";
-    case -5: return "SI_SIGIO";
-    case -6: return "SI_TKILL";
-    case -60: return "SI_ASYNCNL";
-    default: break;
+    case 0:
+      return "SI_USER";
+    case 0x80:
+      return "SI_KERNEL";
+    case -1:
+      return "SI_QUEUE";
+    case -2:
+      return "SI_TIMER";
+    case -3:
+      return "SI_MESGQ";
+    case -4:
+      return "SI_ASYNCIO";
+    case -5:
+      return "SI_SIGIO";
+    case -6:
+      return "SI_TKILL";
+    case -60:
+      return "SI_ASYNCNL";
+    default:
+      break;
   }
   if (code < 1) return {};
   const auto index = static_cast<size_t>(code);
-  static constexpr std::string_view kChild[] = {"", "CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"};
+  static constexpr std::string_view kChild[] = {
+      "", "CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"};
   static constexpr std::string_view kSegv[] = {"", "SEGV_MAPERR", "SEGV_ACCERR", "SEGV_BNDERR", "SEGV_PKUERR"};
   static constexpr std::string_view kBus[] = {"", "BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR"};
-  static constexpr std::string_view kFpe[] = {"", "FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV", "FPE_FLTSUB"};
-  static constexpr std::string_view kIll[] = {"", "ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC", "ILL_BADSTK"};
+  static constexpr std::string_view kFpe[] = {"",           "FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF",
+                                              "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV", "FPE_FLTSUB"};
+  static constexpr std::string_view kIll[] = {"",           "ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP",
+                                              "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC", "ILL_BADSTK"};
   static constexpr std::string_view kTrap[] = {"", "TRAP_BRKPT", "TRAP_TRACE", "TRAP_BRANCH", "TRAP_HWBKPT"};
-  static constexpr std::string_view kPoll[] = {"", "POLL_IN", "POLL_OUT", "POLL_MSG", "POLL_ERR", "POLL_PRI", "POLL_HUP"};
+  static constexpr std::string_view kPoll[] = {"",         "POLL_IN",  "POLL_OUT", "POLL_MSG",
+                                               "POLL_ERR", "POLL_PRI", "POLL_HUP"};
   static constexpr std::string_view kSys[] = {"", "SYS_SECCOMP"};
   const auto pick = [&](auto& names) { return index < std::size(names) ? names[index] : std::string_view(); };
   switch (signal) {
-    case SIGCHLD: return pick(kChild);
-    case SIGSEGV: return pick(kSegv);
-    case SIGBUS: return pick(kBus);
-    case SIGFPE: return pick(kFpe);
-    case SIGILL: return pick(kIll);
-    case SIGTRAP: return pick(kTrap);
-    case SIGIO: return pick(kPoll);
-    case SIGSYS: return pick(kSys);
-    default: return {};
+    case SIGCHLD:
+      return pick(kChild);
+    case SIGSEGV:
+      return pick(kSegv);
+    case SIGBUS:
+      return pick(kBus);
+    case SIGFPE:
+      return pick(kFpe);
+    case SIGILL:
+      return pick(kIll);
+    case SIGTRAP:
+      return pick(kTrap);
+    case SIGIO:
+      return pick(kPoll);
+    case SIGSYS:
+      return pick(kSys);
+    default:
+      return {};
   }
 }
 
@@ -121,7 +145,8 @@ void put_wait_status(std::string& out, int status) {
     out += '}';
     if ((static_cast<unsigned>(status) >> 16) != 0) {
       out += " | PTRACE_EVENT_";
-      static constexpr std::string_view kEvents[] = {"", "FORK", "VFORK", "CLONE", "EXEC", "VFORK_DONE", "EXIT", "SECCOMP"};
+      static constexpr std::string_view kEvents[] = {"",     "FORK",       "VFORK", "CLONE",
+                                                     "EXEC", "VFORK_DONE", "EXIT",  "SECCOMP"};
       const size_t event = static_cast<unsigned>(status) >> 16;
       if (event < std::size(kEvents))
         out += kEvents[event];
@@ -205,15 +230,16 @@ void put_siginfo(std::string& out, const void* from, bool in_call) {
       out += ", si_ptr=";
       put_address(out, reinterpret_cast<uint64_t>(info.si_ptr));
     }
-  } else if (info.si_code != 0x80 && (info.si_signo == SIGSEGV || info.si_signo == SIGBUS || info.si_signo == SIGILL || info.si_signo == SIGFPE ||
-                                      info.si_signo == SIGTRAP)) {
+  } else if (info.si_code != 0x80 && (info.si_signo == SIGSEGV || info.si_signo == SIGBUS || info.si_signo == SIGILL ||
+                                      info.si_signo == SIGFPE || info.si_signo == SIGTRAP)) {
     out += ", si_addr=";
     put_address(out, reinterpret_cast<uint64_t>(info.si_addr));
   } else if (info.si_signo == SIGSYS && info.si_code == 1) {
     out += ", si_call_addr=";
     put_address(out, reinterpret_cast<uint64_t>(info.si_call_addr));
     out += ", si_syscall=";
-    const kernel::Syscall* const row = kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(info.si_syscall));
+    const kernel::Syscall* const row =
+        kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(info.si_syscall));
     if (row != nullptr) {
       out += "__NR_";
       out += row->name;
@@ -221,7 +247,9 @@ void put_siginfo(std::string& out, const void* from, bool in_call) {
       put_decimal(out, info.si_syscall);
     }
     out += ", si_arch=";
-    out += info.si_arch == kernel::kAuditX86_64 ? "AUDIT_ARCH_X86_64" : info.si_arch == kernel::kAuditI386 ? "AUDIT_ARCH_I386" : "AUDIT_ARCH_AARCH64";
+    out += info.si_arch == kernel::kAuditX86_64 ? "AUDIT_ARCH_X86_64"
+           : info.si_arch == kernel::kAuditI386 ? "AUDIT_ARCH_I386"
+                                                : "AUDIT_ARCH_AARCH64";
   } else if (info.si_code == 0x80 && info.si_signo == SIGSEGV) {
     out += ", si_addr=";
     put_address(out, reinterpret_cast<uint64_t>(info.si_addr));

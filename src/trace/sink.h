@@ -1,6 +1,6 @@
 #pragma once
-// Where lines go. Writing is kept off the stops of the traced program: lines gather in a buffer that is written when it is
-// full, a few milliseconds after its first line, or at once where the reader shares a terminal with the program.
+// Where lines go. Writing is kept off the stops of the traced program: lines gather in a buffer that is written when it
+// is full, a few milliseconds after its first line, or at once where the reader shares a terminal with the program.
 #include <atomic>
 #include <memory>
 #include <mutex>

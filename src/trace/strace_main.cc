@@ -42,7 +42,7 @@ int complain(const std::string& text) {
 
 // As strace looks it up: what has a slash as it is, else along PATH.
 std::string find_program(const std::string& name, int& failed) {
-  struct stat st{};
+  struct stat st {};
   failed = ENOENT;
   if (name.find('/') != std::string::npos) {
     if (::stat(name.c_str(), &st) == 0) return name;
@@ -88,13 +88,15 @@ Result<Output> open_output(const Options& options) {
     out.command = child;
     return out;
   }
-  out.fd.reset(::open(options.output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_LARGEFILE | (options.append ? O_APPEND : O_TRUNC), 0666));
+  out.fd.reset(::open(options.output.c_str(),
+                      O_WRONLY | O_CREAT | O_CLOEXEC | O_LARGEFILE | (options.append ? O_APPEND : O_TRUNC), 0666));
   if (!out.fd) return failure(Error{errno, "Can't fopen '" + options.output + "'", {}, {}});
   return out;
 }
 
 int run(int argc, char** argv) {
-  if (::getauxval(AT_SECURE) != 0) return complain("refuses to run set-user-id, set-group-id or with file capabilities");
+  if (::getauxval(AT_SECURE) != 0)
+    return complain("refuses to run set-user-id, set-group-id or with file capabilities");
   Result<Options> parsed = parse_strace_options(argc, argv);
   if (!parsed) {
     complain(parsed.error().message());
@@ -108,7 +110,8 @@ int run(int argc, char** argv) {
   }
   if (options.help) {
     std::printf(
-        "Usage: %s [-ACcfFinqrtTvVwxyzZ] [-a COLUMN] [-e EXPR]... [-E VAR[=VALUE]]... [-o FILE] [-P PATH]... [-s STRSIZE]\n"
+        "Usage: %s [-ACcfFinqrtTvVwxyzZ] [-a COLUMN] [-e EXPR]... [-E VAR[=VALUE]]... [-o FILE] [-P PATH]... [-s "
+        "STRSIZE]\n"
         "       [-S SORTBY] [-u USER] [-X FORMAT] [--seccomp-bpf] [--json] [--trace-path-prefix=DIR] [--errno=NAME]\n"
         "       { -p PID | PROG [ARGS] }\n",
         program_invocation_short_name);
@@ -164,12 +167,12 @@ int run(int argc, char** argv) {
   // With -o and a program of our own a ^C is the program's affair; else it ends the tracing (strace's -I).
   const bool ignore = !options.program.empty() && !options.output.empty();
   for (size_t i = 0; i < std::size(kSignals); ++i) {
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_handler = ignore ? SIG_IGN : on_signal;
     ::sigaction(kSignals[i], &action, &before[i]);
   }
-  struct sigaction alarm_before{};
-  struct sigaction alarm_action{};
+  struct sigaction alarm_before {};
+  struct sigaction alarm_action {};
   alarm_action.sa_handler = on_alarm;
   ::sigaction(SIGALRM, &alarm_action, &alarm_before);
 
@@ -189,7 +192,8 @@ int run(int argc, char** argv) {
       for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before[i], nullptr);
       ::sigaction(SIGALRM, &alarm_before, nullptr);
       ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-      if (!options.user.empty() && (::initgroups(options.user.c_str(), gid) != 0 || ::setregid(gid, gid) != 0 || ::setreuid(uid, uid) != 0))
+      if (!options.user.empty() &&
+          (::initgroups(options.user.c_str(), gid) != 0 || ::setregid(gid, gid) != 0 || ::setreuid(uid, uid) != 0))
         return complain(std::string("setreuid: ") + ::strerror(errno));
       if (options.seccomp) {
         const int failed = install_seccomp_stops(options.calls);

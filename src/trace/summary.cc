@@ -8,7 +8,8 @@
 namespace srun::trace {
 
 void Summary::count(const Call& call, uint64_t nanoseconds) {
-  const size_t index = call.row == nullptr ? rows_.size() - 1 : static_cast<size_t>(call.row - kernel::syscalls().data());
+  const size_t index =
+      call.row == nullptr ? rows_.size() - 1 : static_cast<size_t>(call.row - kernel::syscalls().data());
   Row& row = rows_[std::min(index, rows_.size() - 1)];
   ++row.calls;
   row.errors += call.failed ? 1 : 0;
@@ -45,13 +46,17 @@ std::string Summary::text(const std::string& sort) const {
   const auto put = [&](double percent, const Row& row, std::string_view name) {
     char errors[24] = "         ";
     if (row.errors != 0) snprintf(errors, sizeof errors, "%9lu", static_cast<unsigned long>(row.errors));
-    snprintf(line, sizeof line, "%6.2f %11.6f %11lu %9lu %s %.*s\n", percent, static_cast<double>(row.nanoseconds) / 1e9,
-             static_cast<unsigned long>(row.calls == 0 ? 0 : row.nanoseconds / row.calls / 1000), static_cast<unsigned long>(row.calls), errors,
-             static_cast<int>(name.size()), name.data());
+    snprintf(line, sizeof line, "%6.2f %11.6f %11lu %9lu %s %.*s\n", percent,
+             static_cast<double>(row.nanoseconds) / 1e9,
+             static_cast<unsigned long>(row.calls == 0 ? 0 : row.nanoseconds / row.calls / 1000),
+             static_cast<unsigned long>(row.calls), errors, static_cast<int>(name.size()), name.data());
     out += line;
   };
   for (const Named& entry : found)
-    put(total.nanoseconds == 0 ? 0 : 100.0 * static_cast<double>(entry.row.nanoseconds) / static_cast<double>(total.nanoseconds), entry.row, entry.name);
+    put(total.nanoseconds == 0
+            ? 0
+            : 100.0 * static_cast<double>(entry.row.nanoseconds) / static_cast<double>(total.nanoseconds),
+        entry.row, entry.name);
   out += "------ ----------- ----------- --------- --------- ----------------\n";
   put(100, total, "total");
   return out;
@@ -63,8 +68,9 @@ std::string Summary::json() const {
     const Row& row = rows_[i];
     if (row.calls == 0) continue;
     if (!out.empty()) out += ',';
-    out += "\"" + std::string(i < kernel::syscalls().size() ? kernel::syscalls()[i].name : "unknown") + "\":{\"calls\":" + std::to_string(row.calls) +
-           ",\"errors\":" + std::to_string(row.errors) + ",\"ns\":" + std::to_string(row.nanoseconds) + "}";
+    out += "\"" + std::string(i < kernel::syscalls().size() ? kernel::syscalls()[i].name : "unknown") +
+           "\":{\"calls\":" + std::to_string(row.calls) + ",\"errors\":" + std::to_string(row.errors) +
+           ",\"ns\":" + std::to_string(row.nanoseconds) + "}";
   }
   return "{\"event\":\"summary\",\"calls\":{" + out + "}}\n";
 }

@@ -27,7 +27,7 @@ long trace_call(int request, pid_t tid, uintptr_t address, uintptr_t data) {
   return ::ptrace(static_cast<__ptrace_request>(request), tid, address, data);
 }
 
-constexpr int kEventStop = 128;          // PTRACE_EVENT_STOP
+constexpr int kEventStop = 128;  // PTRACE_EVENT_STOP
 constexpr int kSyscallStop = SIGTRAP | 0x80;
 
 }  // namespace
@@ -35,7 +35,11 @@ constexpr int kSyscallStop = SIGTRAP | 0x80;
 volatile int Tracer::stop_requested_ = 0;
 
 Tracer::Tracer(const Options& options, std::shared_ptr<Stream> shared, OpenStream open_own)
-    : options_(options), shared_(std::move(shared)), open_own_(std::move(open_own)), decoder_(options.decode), printer_(options, decoder_),
+    : options_(options),
+      shared_(std::move(shared)),
+      open_own_(std::move(open_own)),
+      decoder_(options.decode),
+      printer_(options, decoder_),
       share_(options.share_cpu) {
   ptrace_options_ = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC;
   if (options.follow) ptrace_options_ |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE;
@@ -57,7 +61,8 @@ Tracer::Traced& Tracer::task_for(pid_t tid) {
   return task;
 }
 
-Result<void> Tracer::start(const std::string& path, char* const* argv, char* const* envp, std::function<int()> prepare_child) {
+Result<void> Tracer::start(const std::string& path, char* const* argv, char* const* envp,
+                           std::function<int()> prepare_child) {
   int gate[2];
   if (::pipe2(gate, O_CLOEXEC) != 0) return errno_failure(errno, "pipe2");
   UniqueFd read_end(gate[0]), write_end(gate[1]);
@@ -103,7 +108,8 @@ Result<void> Tracer::attach(pid_t pid) {
     while (const dirent* const entry = ::readdir(open)) {
       const pid_t tid = ::atoi(entry->d_name);
       if (tid <= 0 || tasks_.count(tid) != 0 || (!options_.follow && tid != pid)) continue;
-      if (trace_call(PTRACE_SEIZE, tid, 0, static_cast<uintptr_t>(ptrace_options_)) != 0 || trace_call(PTRACE_INTERRUPT, tid, 0, 0) != 0) {
+      if (trace_call(PTRACE_SEIZE, tid, 0, static_cast<uintptr_t>(ptrace_options_)) != 0 ||
+          trace_call(PTRACE_INTERRUPT, tid, 0, 0) != 0) {
         failed = errno;
         continue;
       }
@@ -171,9 +177,14 @@ void Tracer::handle(pid_t tid, int status) {
   Traced& task = at->second;
   share_.stopped(tid, task.share);
   switch (event) {
-    case 0: break;
-    case PTRACE_EVENT_EXEC: exec_event(tid); return;
-    case PTRACE_EVENT_SECCOMP: syscall_stop(task, true); return;
+    case 0:
+      break;
+    case PTRACE_EVENT_EXEC:
+      exec_event(tid);
+      return;
+    case PTRACE_EVENT_SECCOMP:
+      syscall_stop(task, true);
+      return;
     case kEventStop:
       if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
         printer_.stopped(task, signal);
@@ -182,7 +193,9 @@ void Tracer::handle(pid_t tid, int status) {
       }
       resume(task, 0);
       return;
-    default: resume(task, 0); return;  // fork, vfork, clone: the child reports itself
+    default:
+      resume(task, 0);
+      return;  // fork, vfork, clone: the child reports itself
   }
   if (signal == kSyscallStop) {
     syscall_stop(task, false);
@@ -268,7 +281,9 @@ void Tracer::syscall_stop(Traced& task, bool by_seccomp) {
   call.instruction_pointer = info.instruction_pointer;
   call.stack_pointer = info.stack_pointer;
   const bool native = kernel::arch_from_audit(info.arch) == kernel::kNativeArch;
-  call.row = native && info.entry.nr <= UINT32_MAX ? kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(info.entry.nr)) : nullptr;
+  call.row = native && info.entry.nr <= UINT32_MAX
+                 ? kernel::find_syscall(kernel::kNativeArch, static_cast<uint32_t>(info.entry.nr))
+                 : nullptr;
   call.result = 0;
   call.failed = false;
   if (task.hidden) {
@@ -314,7 +329,9 @@ void Tracer::call_entered(Traced& task) {
 void Tracer::call_left(Traced& task) {
   if (task.inject_rule != 0) inject_at_exit(task);
   if (!task.shown) return;
-  if (options_.summary) summary_.count(task.call, options_.wall_summary ? kernel::monotonic_ns() - task.entered_ns : call_cpu_ns(task.tid, task.cpu_ns));
+  if (options_.summary)
+    summary_.count(task.call, options_.wall_summary ? kernel::monotonic_ns() - task.entered_ns
+                                                    : call_cpu_ns(task.tid, task.cpu_ns));
   if (options_.summary_only) return;
   decoder_.exit(task.call, task.line);
   printer_.left(task);

@@ -1,7 +1,7 @@
 #pragma once
-// Follows threads with ptrace(2): one thread does everything, since only the attaching thread may. Lines are made at the
-// stops and written elsewhere (Sink). While a traced task makes calls faster than the machine can switch processors, it
-// shares the tracer's CPU (CpuShare).
+// Follows threads with ptrace(2): one thread does everything, since only the attaching thread may. Lines are made at
+// the stops and written elsewhere (Sink). While a traced task makes calls faster than the machine can switch
+// processors, it shares the tracer's CPU (CpuShare).
 #include <sys/types.h>
 
 #include <functional>
@@ -27,7 +27,8 @@ class Tracer {
   Tracer(const Options& options, std::shared_ptr<Stream> shared, OpenStream open_own);
 
   // Starts the program; the errno of what failed. Lines begin with its execve.
-  [[nodiscard]] Result<void> start(const std::string& path, char* const* argv, char* const* envp, std::function<int()> prepare_child);
+  [[nodiscard]] Result<void> start(const std::string& path, char* const* argv, char* const* envp,
+                                   std::function<int()> prepare_child);
   // Every thread of the process, and its descendants with -f from then on.
   [[nodiscard]] Result<void> attach(pid_t pid);
   // Until the last task is gone or stop() was called (then everything is detached). The wait status of the program.
@@ -41,10 +42,10 @@ class Tracer {
 
  private:
   struct Traced : Task {
-    bool known = false;        // its first stop was seen
-    bool hidden = false;       // before the first execve of the program
-    bool attached = false;     // by -p
-    bool expects_exit = false; // the next syscall stop ends a call
+    bool known = false;         // its first stop was seen
+    bool hidden = false;        // before the first execve of the program
+    bool attached = false;      // by -p
+    bool expects_exit = false;  // the next syscall stop ends a call
     uint64_t cpu_ns = 0;
     uint32_t inject_rule = 0;  // 1 + index of the injection in effect
     std::vector<uint32_t> inject_counts;

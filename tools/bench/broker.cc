@@ -1,5 +1,6 @@
-// sandbox-bench broker: what opening and looking at files costs where the kernel enforces the policy, where it is asked about
-// for the report's sake, and where the supervisor does it, beside a bare loop that reads the path, opens and injects.
+// sandbox-bench broker: what opening and looking at files costs where the kernel enforces the policy, where it is asked
+// about for the report's sake, and where the supervisor does it, beside a bare loop that reads the path, opens and
+// injects.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
@@ -85,7 +86,8 @@ double bare_loop(const std::string& folder) {
   if (::pipe(pair) != 0) return 0;
   ::sched_setaffinity(0, sizeof one, &one);
   // The listener's number is the same in both: the descriptor table is shared until the child has told it.
-  const pid_t child = static_cast<pid_t>(::syscall(SYS_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  const pid_t child =
+      static_cast<pid_t>(::syscall(SYS_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (child == 0) {
     sock_filter code[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
@@ -95,7 +97,8 @@ double bare_loop(const std::string& folder) {
     };
     sock_fprog program{4, code};
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    const int listener = static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+    const int listener =
+        static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
     if (::write(ends[1], &listener, sizeof listener) != sizeof listener) ::_exit(1);
     const double figure = loop_files("open", folder, 1, 1);
     if (::write(pair[1], &figure, sizeof figure) != sizeof figure) ::_exit(1);
@@ -142,7 +145,8 @@ struct Subject {
 // KIND FOLDER FILES TASKS
 int run_file_looper(const std::vector<std::string>& arguments) {
   if (arguments.size() != 4) return 1;
-  fmt::print("{}\n", loop_files(arguments[0], arguments[1], std::atoi(arguments[2].c_str()), std::atoi(arguments[3].c_str())));
+  fmt::print("{}\n",
+             loop_files(arguments[0], arguments[1], std::atoi(arguments[2].c_str()), std::atoi(arguments[3].c_str())));
   return 0;
 }
 
@@ -158,7 +162,10 @@ int run_broker(const Options& options) {
   }
   for (int i = 0; i < 64; ++i) static_cast<void>(folder->write(fmt::format("f{}", i), "x\n"));
   // Reads are the kernel's; a covered path makes it the shape of `default`.
-  const auto kernel = folder->write("kernel.json", fmt::format(R"({{"version": 1, "files": {{"read": ["/"], "write": ["{0}"], "deny": ["{0}/f63"]}}}})", folder->path()));
+  const auto kernel = folder->write(
+      "kernel.json",
+      fmt::format(R"({{"version": 1, "files": {{"read": ["/"], "write": ["{0}"], "deny": ["{0}/f63"]}}}})",
+                  folder->path()));
   const auto served = folder->write("served.json", R"({"version": 1, "files": {"log": ["/"]}})");
   if (!kernel || !served) return 1;
   Results results;
@@ -169,20 +176,26 @@ int run_broker(const Options& options) {
   const auto under = [&](const std::vector<std::string>& words, std::string_view kind, int files, int tasks) {
     return [&, words, kind = std::string(kind), files, tasks]() -> double {
       std::vector<std::string> argv = words;
-      argv.insert(argv.end(), {own_binary(), "--file-looper", kind, folder->path(), std::to_string(files), std::to_string(tasks)});
+      argv.insert(argv.end(),
+                  {own_binary(), "--file-looper", kind, folder->path(), std::to_string(files), std::to_string(tasks)});
       const Result<std::string> line = capture(argv, 120s);
       return line ? std::strtod(line->c_str(), nullptr) : 0;
     };
   };
-  const auto add = [&](std::string name, std::function<double()> measure) { subjects.push_back({Row{std::move(name), {}, {}, {}}, std::move(measure)}); };
-  for (const auto& [what, kind, files, tasks] : {std::tuple("open+close", "open", 1, 1), std::tuple("open+close, 60 files", "open", 60, 1),
-                                                 std::tuple("open+close, 8 processes", "open", 1, 8), std::tuple("open+close for writing", "write", 1, 1),
-                                                 std::tuple("stat", "stat", 1, 1), std::tuple("access", "access", 1, 1)}) {
+  const auto add = [&](std::string name, std::function<double()> measure) {
+    subjects.push_back({Row{std::move(name), {}, {}, {}}, std::move(measure)});
+  };
+  for (const auto& [what, kind, files, tasks] :
+       {std::tuple("open+close", "open", 1, 1), std::tuple("open+close, 60 files", "open", 60, 1),
+        std::tuple("open+close, 8 processes", "open", 1, 8), std::tuple("open+close for writing", "write", 1, 1),
+        std::tuple("stat", "stat", 1, 1), std::tuple("access", "access", 1, 1)}) {
     const std::string act = what;
     add(act + ": native", under({}, kind, files, tasks));
     if (act == "open+close") add(act + ": bare loop on one CPU", [&] { return bare_loop(folder->path()); });
     add(act + ": kernel enforces", under({product, "--quiet", "-p", *kernel, "--"}, kind, files, tasks));
-    if (std::string_view(kind) == "open") add(act + ": kernel enforces, --denials all", under({product, "--quiet", "--denials", "all", "-p", *kernel, "--"}, kind, files, tasks));
+    if (std::string_view(kind) == "open")
+      add(act + ": kernel enforces, --denials all",
+          under({product, "--quiet", "--denials", "all", "-p", *kernel, "--"}, kind, files, tasks));
     add(act + ": served", under({product, "--quiet", "-p", *served, "--"}, kind, files, tasks));
   }
   const int rounds = options.rounds > 0 ? options.rounds : 5;
@@ -191,8 +204,10 @@ int run_broker(const Options& options) {
       Subject& subject = subjects[(i + static_cast<size_t>(round)) % subjects.size()];
       if (!subject.row.missing.empty()) continue;
       const double figure = subject.measure();
-      if (figure > 0) subject.row.round_medians_ns.push_back(figure);
-      else subject.row.missing = "could not be measured here";
+      if (figure > 0)
+        subject.row.round_medians_ns.push_back(figure);
+      else
+        subject.row.missing = "could not be measured here";
     }
   const auto figure_of = [&](std::string_view name) {
     for (const Subject& subject : subjects)
@@ -201,8 +216,11 @@ int run_broker(const Options& options) {
   };
   const double native = figure_of("open+close: native");
   const double floor = figure_of("open+close: bare loop on one CPU");
-  if (native > 0) results.bars.push_back({"open+close: kernel enforces / native", figure_of("open+close: kernel enforces") / native, 1.3, true});
-  if (floor > 0) results.bars.push_back({"open+close: served / bare loop", figure_of("open+close: served") / floor, 1.3, true});
+  if (native > 0)
+    results.bars.push_back(
+        {"open+close: kernel enforces / native", figure_of("open+close: kernel enforces") / native, 1.3, true});
+  if (floor > 0)
+    results.bars.push_back({"open+close: served / bare loop", figure_of("open+close: served") / floor, 1.3, true});
   for (Subject& subject : subjects) results.rows.push_back(std::move(subject.row));
   results.notes.push_back(fmt::format("each figure: {} acts, of all processes together, without start-up", kCalls));
   print(results, options.json);

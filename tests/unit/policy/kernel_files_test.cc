@@ -25,8 +25,10 @@ class Tree {
     char resolved[4096];
     if (mkdtemp(name) == nullptr || realpath(name, resolved) == nullptr) std::abort();
     top = resolved;
-    for (const char* directory : {"/home", "/home/project", "/home/project/hooks", "/home/keys", "/out"}) mkdir((top + directory).c_str(), 0755);
-    for (const char* file : {"/home/project/config", "/home/keys/a", "/home/key", "/home/linked"}) std::ofstream(top + file) << "x\n";
+    for (const char* directory : {"/home", "/home/project", "/home/project/hooks", "/home/keys", "/out"})
+      mkdir((top + directory).c_str(), 0755);
+    for (const char* file : {"/home/project/config", "/home/keys/a", "/home/key", "/home/linked"})
+      std::ofstream(top + file) << "x\n";
     std::filesystem::create_hard_link(top + "/home/linked", top + "/home/second");
   }
   ~Tree() { std::filesystem::remove_all(top); }
@@ -67,7 +69,8 @@ bool covers(const KernelFiles& files, Mask::Kind kind, const std::string& path) 
 
 TEST_CASE("kernel files: what a mask and a grant can say exactly is the kernel's") {
   const Tree tree;
-  const KernelFiles files = tree.plan({R"({"read": ["/"], "write": ["$T/home/project"], "read-only": ["$T/home/project/hooks"], "deny": ["$T/home/keys"]})"});
+  const KernelFiles files = tree.plan(
+      {R"({"read": ["/"], "write": ["$T/home/project"], "read-only": ["$T/home/project/hooks"], "deny": ["$T/home/keys"]})"});
   REQUIRE_MESSAGE(files.used, files.why_not);
   CHECK(files.reads_exact);
   CHECK(files.writes_exact);
@@ -113,7 +116,8 @@ TEST_CASE("kernel files: what they can't say is the supervisor's, with the reaso
 
 TEST_CASE("kernel files: of several layers only what all of them grant is granted") {
   const Tree tree;
-  const KernelFiles files = tree.plan({R"({"read": ["$T"], "write": ["$T/home", "$T/out"]})", R"({"read": ["$T/home"], "write": ["$T/home/project"]})"});
+  const KernelFiles files = tree.plan({R"({"read": ["$T"], "write": ["$T/home", "$T/out"]})",
+                                       R"({"read": ["$T/home"], "write": ["$T/home/project"]})"});
   REQUIRE_MESSAGE(files.used, files.why_not);
   CHECK(files.grants_all(tree.top + "/home/project/x", FileAccess::kCreate));
   CHECK(!files.grants_all(tree.top + "/home/x", FileAccess::kCreate));
@@ -150,7 +154,8 @@ TEST_CASE("mount aliases: other mounts that show a path, what is above it or bel
 
 TEST_CASE("file fix: one flag or one change, tried before it is named") {
   const Tree tree;
-  const PolicyStack stack = tree.stack({R"({"read": ["/"], "write": ["$T/out"], "deny": ["$T/home/keys", "$T/home/key"]})"});
+  const PolicyStack stack =
+      tree.stack({R"({"read": ["/"], "write": ["$T/out"], "deny": ["$T/home/keys", "$T/home/key"]})"});
   const std::string file = tree.top + "/policy0.json";
   const auto fix = [&](const std::string& pointer, const std::string& path, FileAccess access) {
     Verdict verdict;
@@ -159,7 +164,8 @@ TEST_CASE("file fix: one flag or one change, tried before it is named") {
     verdict.rule.pointer = pointer;
     return suggested_file_fix(stack, verdict, path, access);
   };
-  CHECK(fix("#/files/write", tree.top + "/home/new", FileAccess::kWrite | FileAccess::kCreate) == "to allow: --write " + tree.top + "/home/new");
+  CHECK(fix("#/files/write", tree.top + "/home/new", FileAccess::kWrite | FileAccess::kCreate) ==
+        "to allow: --write " + tree.top + "/home/new");
   CHECK(fix("#/files/deny/1", tree.top + "/home/key", FileAccess::kRead) == "deliberate: remove that entry to allow");
   // Refused for the object and not for its name: no change about names helps.
   CHECK(fix("#/files/deny/1", tree.top + "/out/x", FileAccess::kRead) == std::nullopt);

@@ -60,7 +60,8 @@ bool binds(const std::string& json, const std::string& to) {
 }  // namespace
 
 TEST_CASE("network: addresses, prefixes and port ranges match to the bit") {
-  const std::string rules = R"({"connect": ["tcp:10.1.2.0/23:80-90", "udp:[2001:db8::]/33:*", "tcp:192.0.2.7:443", "unix:@name"]})";
+  const std::string rules =
+      R"({"connect": ["tcp:10.1.2.0/23:80-90", "udp:[2001:db8::]/33:*", "tcp:192.0.2.7:443", "unix:@name"]})";
   CHECK(connects({rules}, "tcp:10.1.2.0:80"));
   CHECK(connects({rules}, "tcp:10.1.3.255:90"));
   CHECK(!connects({rules}, "tcp:10.1.4.0:80"));
@@ -118,8 +119,9 @@ TEST_CASE("network: what is wrong is said") {
   CHECK(wrong_with("tcp:-x:443") != "");
   CHECK(wrong_with("unix:relative") != "");
   CHECK(wrong_with("unix:@" + std::string(200, 'x')) != "");
-  for (const char* text : {R"("nothing")", R"([])", R"({"conect": []})", R"({"connect": "tcp:*:80"})", R"({"connect": [7]})", R"({"bind": ["unix:/x"]})",
-                           R"({"bind": ["tcp:localhost:80"]})", R"({"dns": 1})"}) {
+  for (const char* text :
+       {R"("nothing")", R"([])", R"({"conect": []})", R"({"connect": "tcp:*:80"})", R"({"connect": [7]})",
+        R"({"bind": ["unix:/x"]})", R"({"bind": ["tcp:localhost:80"]})", R"({"dns": 1})"}) {
     CAPTURE(text);
     auto document = Document::parse(text, "ci.json");
     REQUIRE(document);
@@ -128,8 +130,9 @@ TEST_CASE("network: what is wrong is said") {
 }
 
 TEST_CASE("network: addresses that a name must not lead to") {
-  for (const char* text : {"127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "[::1]",
-                           "[fe80::1]", "[fc00::1]", "[ff02::1]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "[::]", "[::7f00:1]"}) {
+  for (const char* text : {"127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+                           "0.0.0.0", "224.0.0.1", "255.255.255.255", "[::1]", "[fe80::1]", "[fc00::1]", "[ff02::1]",
+                           "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "[::]", "[::7f00:1]"}) {
     CAPTURE(text);
     CHECK(is_internal(address_of("tcp:" + std::string(text) + ":1").address));
   }
@@ -172,7 +175,8 @@ TEST_CASE("network: files: own lists first, theirs after, words by the nearest")
 }
 
 TEST_CASE("network: name servers") {
-  const std::vector<NetworkEntry> servers = name_servers("# x\nnameserver 192.0.2.53\nnameserver\t2001:db8::53%eth0 # y\nsearch z\nnameserver not-one\n");
+  const std::vector<NetworkEntry> servers =
+      name_servers("# x\nnameserver 192.0.2.53\nnameserver\t2001:db8::53%eth0 # y\nsearch z\nnameserver not-one\n");
   REQUIRE(servers.size() == 4);
   CHECK(servers[0].protocol == Protocol::kUdp);
   CHECK(servers[1].protocol == Protocol::kTcp);
