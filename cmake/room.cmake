@@ -9,10 +9,14 @@ endfunction()
 function(srun_unit_test name)
   cmake_parse_arguments(UNIT "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(unit-${name} ${UNIT_SOURCES} ${CMAKE_SOURCE_DIR}/tests/support/doctest_main.cc)
-  target_link_libraries(unit-${name} PRIVATE srun_warnings doctest::doctest ${UNIT_LINKS})
+  if(NOT TARGET srun_test_warnings)
+    # doctest's CHECK macros trip these in the caller's code. Linked last, since options of a target itself come before
+    # those of what it links, and the last one holds.
+    add_library(srun_test_warnings INTERFACE)
+    target_compile_options(srun_test_warnings INTERFACE -Wno-conversion -Wno-old-style-cast -Wno-sign-conversion)
+  endif()
+  target_link_libraries(unit-${name} PRIVATE srun_warnings doctest::doctest ${UNIT_LINKS} srun_test_warnings)
   target_include_directories(unit-${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  # doctest's CHECK macros trip these in the caller's code.
-  target_compile_options(unit-${name} PRIVATE -Wno-conversion -Wno-old-style-cast -Wno-sign-conversion)
   add_test(NAME unit.${name} COMMAND unit-${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT
     "SANDBOX_RUN_SOURCE_DIR=${CMAKE_SOURCE_DIR};SANDBOX_RUN_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

@@ -77,6 +77,10 @@ std::string_view check_text(Check check) {
       return "answered from the task's own CPU mask";
     case Check::kKill:
       return "groups and -1 are expanded over members of the run";
+    case Check::kFile:
+      return "by the files section, for the object that is named";
+    case Check::kNetwork:
+      return "by the network section, for the address that is named";
     default:
       return "allowed on members of the run only";
   }

@@ -104,6 +104,8 @@ std::string verdict_text(const policy::Verdict& verdict) {
     case policy::Action::kCheck:
       break;
   }
+  if (verdict.check == policy::Check::kFile) return "as the files section says of the object that is named";
+  if (verdict.check == policy::Check::kNetwork) return "as the network section says of the address that is named";
   return "allow for processes of the run, refuse for others";
 }
 
