@@ -78,6 +78,7 @@ std::optional<std::string> suggested_file_fix(const PolicyStack& stack, const Ve
     const auto fix = granting(stack, index, verb, path, access);
     return fix ? std::optional("to allow: " + *fix) : std::nullopt;
   }
+  if (by->verb == FileVerb::kAsk) return std::nullopt;
   // Somebody wrote down that this must not be.
   FilesSection without = *policy->files;
   std::erase_if(without.entries,

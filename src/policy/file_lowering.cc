@@ -88,7 +88,7 @@ void grant_sockets(const std::vector<const FilesSection*>& sections, const FileM
         bool withheld = false;
         for (const FilesSection* other : sections)
           for (const FileEntry& taking : other->entries) {
-            if (taking.verb != FileVerb::kDeny && taking.verb != FileVerb::kReadOnly) continue;
+            if (!takes_away(taking.verb)) continue;
             for (const FilePattern& taken : taking.patterns) {
               withheld = withheld || wild_below(taken, pattern.text);
               if (!taken.wild && is_below(taken.text, pattern.text)) grant.except.push_back(taken.text);
@@ -249,8 +249,11 @@ Result<void, PolicyError> lower_files(const PolicyStack& stack, const std::share
       return verdicts.add(std::move(made));
     };
     for (const FileEntry& entry : section.entries)
-      layer.entries.push_back(verdict(entry.file, entry.line, entry.pointer,
-                                      entry.reason.empty() ? entry.text : entry.reason, entry.error));
+      layer.entries.push_back(
+          verdict(entry.file, entry.line, entry.pointer,
+                  entry.reason.empty() ? entry.text + (entry.verb == FileVerb::kAsk ? " (nobody can be asked yet)" : "")
+                                       : entry.reason,
+                  entry.error));
     constexpr std::string_view kNames[] = {"read", "write", "execute"};
     for (size_t verb = 0; verb < 3; ++verb) {
       const std::string& file = section.list_file[verb].empty() ? policy->name : section.list_file[verb];

@@ -148,7 +148,7 @@ class StackMatcher final : public FileMatcher {
       // A rule that takes away and can match at or below one of the names would be moved away from its object.
       for (const Compiled& compiled : layer.patterns) {
         const FileVerb verb = layer.verbs[compiled.entry];
-        if (verb != FileVerb::kDeny && verb != FileVerb::kReadOnly && verb != FileVerb::kLog) continue;
+        if (!takes_away(verb) && verb != FileVerb::kLog) continue;
         if (!directory || travels(compiled, from, to)) continue;
         if (can_match_below(compiled, from) || can_match_below(compiled, to))
           return denial(EXDEV, layer.verdicts[compiled.entry]);
@@ -240,6 +240,9 @@ class StackMatcher final : public FileMatcher {
       int rank = -1;
       switch (entry) {
         case FileVerb::kDeny:
+          rank = 4;
+          break;
+        case FileVerb::kAsk:
           rank = 3;
           break;
         case FileVerb::kReadOnly:
@@ -272,13 +275,16 @@ class StackMatcher final : public FileMatcher {
       switch (layer.verbs[entry]) {
         case FileVerb::kDeny:
           return denial(layer.errors[entry], layer.verdicts[entry]);
+        case FileVerb::kAsk:
         case FileVerb::kReadOnly:
           return denial(EACCES, layer.verdicts[entry]);
         case FileVerb::kLog:
           decision.effect = FileEffect::kLog;
           decision.verdict = layer.verdicts[entry];
           return decision;
-        default:
+        case FileVerb::kRead:
+        case FileVerb::kWrite:
+        case FileVerb::kExecute:
           return decision;
       }
     }

@@ -24,9 +24,9 @@
 namespace srun::policy {
 namespace {
 
-constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read",      "write", "execute",
-                                                                 "read-only", "deny",  "log"};
-constexpr std::array<std::string_view, 2> kLaterVerbs = {"ask", "redirect"};
+constexpr std::array<std::string_view, kFileVerbs> kVerbNames = {"read", "write", "execute", "read-only",
+                                                                 "deny", "log",   "ask"};
+constexpr std::array<std::string_view, 1> kLaterVerbs = {"redirect"};
 constexpr size_t kMaxPatterns = 4096;
 constexpr size_t kMaxScanned = 20000;   // directory entries looked at below one denied path
 constexpr size_t kMaxExpanded = 50000;  // and for one pattern that is expanded at load
@@ -294,7 +294,7 @@ std::vector<std::string_view> path_group_names() {
 
 Result<FilesSection, PolicyError> parse_files(const Node& node) {
   if (!node.is_object())
-    return failure(node.error("expected an object with read, write, execute, read-only, deny, log"));
+    return failure(node.error("expected an object with read, write, execute, read-only, deny, log, ask"));
   FilesSection files;
   for (size_t i = 0; i < node.size(); ++i) {
     const Node& list = node[i];
@@ -305,7 +305,7 @@ Result<FilesSection, PolicyError> parse_files(const Node& node) {
         if (later == list.key())
           return failure(list.error("\"" + list.key() + "\" is not enforced by this version yet"));
       return failure(
-          list.error("unknown key \"" + list.key() + "\"; known are read, write, execute, read-only, deny, log"));
+          list.error("unknown key \"" + list.key() + "\"; known are read, write, execute, read-only, deny, log, ask"));
     }
     if (!list.is_array()) return failure(list.error("expected a list of paths"));
     files.present[verb] = true;
@@ -420,13 +420,13 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
           return failure(entry_error(entry, "${CWD} is " + real +
                                                 ": not given for writing where it is /, the home directory or above "
                                                 "it; change to a project's directory, or give another policy"));
-        if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild) {
+        if (takes_away(entry.verb) && !wild) {
           // A second link of a file that is named is meant as well. Of a directory only the names below it are.
           struct stat status {};
           if (stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode))
             entry.objects.push_back({status.st_dev, status.st_ino});
           size_t budget = kMaxScanned;
-          if (entry.verb == FileVerb::kDeny && exists && holds_program(real, budget)) {
+          if (closes(entry.verb) && exists && holds_program(real, budget)) {
             entry.programs.push_back(real);
             if (S_ISREG(status.st_mode) && status.st_nlink > 1)
               notes.push_back(entry.file + ":" + std::to_string(entry.line) + " " + entry.pointer + ": " + real +
@@ -435,7 +435,7 @@ Result<void, PolicyError> resolve_files(FilesSection& files, const FileContext& 
         }
         // Both names lead there: what is denied by one must not be reached by the other.
         std::vector<FilePattern> names = {FilePattern{plain, wild}, FilePattern{real, wild}};
-        if ((entry.verb == FileVerb::kDeny || entry.verb == FileVerb::kReadOnly) && !wild && exists)
+        if (takes_away(entry.verb) && !wild && exists)
           for (std::string& alias : mount_aliases(mounts(), real)) names.push_back({std::move(alias), false});
         for (const FilePattern& made : names)
           if (std::find(entry.patterns.begin(), entry.patterns.end(), made) == entry.patterns.end())

@@ -14,8 +14,11 @@
 
 namespace srun::policy {
 
-enum class FileVerb : uint8_t { kRead, kWrite, kExecute, kReadOnly, kDeny, kLog };
-inline constexpr size_t kFileVerbs = 6;
+enum class FileVerb : uint8_t { kRead, kWrite, kExecute, kReadOnly, kDeny, kLog, kAsk };
+inline constexpr size_t kFileVerbs = 7;
+// Takes everything away: deny, and ask, which is answered with "no" as long as nobody can be asked.
+constexpr bool closes(FileVerb verb) { return verb == FileVerb::kDeny || verb == FileVerb::kAsk; }
+constexpr bool takes_away(FileVerb verb) { return closes(verb) || verb == FileVerb::kReadOnly; }
 
 // "Wild" is decided by what is written: a place that a link leads to may have "[" or "*" in its name and is no pattern.
 struct FilePattern {

@@ -36,8 +36,6 @@ std::string_view parent_of(std::string_view path) {
   return slash == 0 ? std::string_view("/") : path.substr(0, slash);
 }
 
-bool takes(FileVerb verb) { return verb == FileVerb::kDeny || verb == FileVerb::kReadOnly; }
-
 // The part of a pattern that is certain.
 std::string literal_of(const FilePattern& pattern) {
   if (!pattern.wild) return pattern.text;
@@ -70,7 +68,7 @@ class Planner {
     for (const FilesSection* section : sections_) {
       reads_listed_ = reads_listed_ || section->present[static_cast<size_t>(FileVerb::kRead)];
       for (const FileEntry& entry : section->entries)
-        if (takes(entry.verb))
+        if (takes_away(entry.verb))
           for (const FilePattern& pattern : entry.patterns)
             if (std::optional<std::string> reason = take_away(entry, pattern.text, out)) {
               out = {};
@@ -106,7 +104,7 @@ class Planner {
       for (const FileEntry& entry : section->entries) {
         if (entry.verb == FileVerb::kLog) return place(entry) + " records";
         if (entry.error != 0 && entry.error != EACCES) return place(entry) + " names an errno of its own";
-        if (!takes(entry.verb)) continue;
+        if (!takes_away(entry.verb)) continue;
         for (const FilePattern& pattern : entry.patterns)
           if (pattern.wild)
             return place(entry) +
@@ -129,7 +127,7 @@ class Planner {
   bool is_pierced(const std::string& path, bool for_writing) const {
     for (const FilesSection* section : sections_)
       for (const FileEntry& entry : section->entries) {
-        if (takes(entry.verb) || entry.verb == FileVerb::kLog || (for_writing && entry.verb != FileVerb::kWrite))
+        if (takes_away(entry.verb) || entry.verb == FileVerb::kLog || (for_writing && entry.verb != FileVerb::kWrite))
           continue;
         for (const FilePattern& pattern : entry.patterns) {
           const std::string literal = literal_of(pattern);
@@ -140,7 +138,7 @@ class Planner {
   }
 
   std::optional<std::string> take_away(const FileEntry& entry, const std::string& path, KernelFiles& out) {
-    const bool deny = entry.verb == FileVerb::kDeny;
+    const bool deny = closes(entry.verb);
     const bool writable = is_writable_place(path);
     out.guards_names = out.guards_names || writable;
     struct stat status {};
